@@ -194,6 +194,7 @@ create type pgrecall_internal.request as (
   during        tstzrange,
   fact_types    text[],
   all_types     text[],
+  is_whole      boolean,
   filter        jsonb,
   visible_sql   text,
   as_of         timestamptz,
@@ -293,7 +294,6 @@ create type pgrecall.reembedding as (
 );
 create type pgrecall.index_step as (
   bank_id           text,
-  fact_type         text,
   action            text,
   statement         text,
   reason            text,
@@ -302,7 +302,6 @@ create type pgrecall.index_step as (
   estimated_seconds double precision
 );
 create type pgrecall.recall_checked as (
-  fact_type          text,
   path               text,
   questions          integer,
   recall             double precision,

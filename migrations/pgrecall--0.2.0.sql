@@ -246,8 +246,7 @@ comment on column pgrecall.bank.message_context_weight is
 'Weight of words in the messages right before and after one relative to its own text, as in BM25F; '
 '0: ignored. Takes effect on stored messages at the next full refresh_statistics().';
 comment on column pgrecall.bank.hnsw_threshold is
-'Number of vectors of one fact type at which index_plan() adds an HNSW index; below half of it, '
-'index_plan() drops the index.';
+'Number of vectors at which index_plan() adds an HNSW index; below half of it, it drops the index.';
 comment on column pgrecall.bank.hnsw_m is 'Neighbours of each element in an HNSW index, 2 to 100.';
 comment on column pgrecall.bank.hnsw_ef_construction is
 'Candidates considered when an element is inserted into an HNSW index, from twice hnsw_m to 1000.';
@@ -1293,6 +1292,7 @@ create type pgrecall_internal.request as (
   during        tstzrange,
   fact_types    text[],
   all_types     text[],
+  is_whole      boolean,
   filter        jsonb,
   visible_sql   text,
   as_of         timestamptz,
@@ -1311,11 +1311,12 @@ create type pgrecall_internal.request as (
 );
 comment on type pgrecall_internal.request is
 'One recall, checked and resolved: the argument of every arm. options: every option with its '
-'value. fact_types: those to search now; all_types: those to search when that finds too little. '
-'visible_sql: the filter, the window and as_of as a predicate over alias m of memory. arms: those '
-'asked for; null: all that apply. lexemes, memory_terms and message_terms are null where no arm '
-'searches for words. note: how the types were narrowed or widened. found: the arms that found '
-'something so far; null in an arm that is called alone.';
+'value. query: trimmed and normalised. fact_types: those to search now; all_types: those to search '
+'when that finds too little; is_whole: these are all that the bank has. visible_sql: the filter, '
+'the window and as_of as a predicate over alias m of memory. arms: those asked for; null: all that '
+'apply. lexemes, memory_terms and message_terms are null where no arm searches for words. note: '
+'how the types were narrowed or widened. found: the arms that found something so far; null in an '
+'arm that is called alone.';
 
 create type pgrecall_internal.arm_result as (
   is_run     boolean,
@@ -1609,7 +1610,6 @@ comment on type pgrecall.reembedding is
 
 create type pgrecall.index_step as (
   bank_id           text,
-  fact_type         text,
   action            text,
   statement         text,
   reason            text,
@@ -1618,14 +1618,13 @@ create type pgrecall.index_step as (
   estimated_seconds double precision
 );
 comment on type pgrecall.index_step is
-'A row of index_plan(), a statement to run. bank_id, fact_type: what the index covers; null where '
-'that is gone, since the index does not name it. action: create, drop or rename. statement: the '
-'SQL. reason: why it is due. index_name: the index that it creates or drops, or its new name. '
+'A row of index_plan(), a statement to run. bank_id: whose vectors the index covers; null where '
+'the bank is gone, since the index does not name it. action: create, drop or rename. statement: '
+'the SQL. reason: why it is due. index_name: the index that it creates or drops, or its new name. '
 'estimated_bytes: size of an index to create. estimated_seconds: time to build it on one core; '
 'both null for other actions.';
 
 create type pgrecall.recall_checked as (
-  fact_type          text,
   path               text,
   questions          integer,
   recall             double precision,
@@ -1633,9 +1632,10 @@ create type pgrecall.recall_checked as (
   exact_milliseconds real
 );
 comment on type pgrecall.recall_checked is
-'A row of recall_check(), one for each fact type. path: the index used, or that the search was '
-'exact. questions: searches made. recall: mean share, 0 to 1, of the k nearest vectors found. '
-'milliseconds: mean time of a search. exact_milliseconds: mean time of an exact search.';
+'The result of recall_check(). path: the index used, or that the search was exact. questions: '
+'searches made, 0 where the bank has no vectors; then recall and times are null. recall: mean '
+'share, 0 to 1, of the k nearest vectors found. milliseconds: mean time of a search. '
+'exact_milliseconds: mean time of an exact search.';
 
 create type pgrecall.near_copy as (
   memory_id       bigint,
@@ -6239,10 +6239,10 @@ comment on function pgrecall_internal._uncount_memories is
 -- bank/vector-index.sql
 -- What searches and indexes of vectors have in common.
 --
--- The name of an index is a hash of the bank, fact type, model and expression: searches look it up
--- by name (_indexed_types()). Everybody may read the definitions of indexes, so a predicate
--- compares hashes, and searches repeat it word for word (_hnsw_scope()). The expressions here
--- (_vector_key()) must be identical in searches and in indexes, or PostgreSQL does not match them.
+-- The name of an index is a hash of the bank, model and expression: searches look it up by name
+-- (_hnsw_index()). Everybody may read the definitions of indexes, so a predicate compares hashes,
+-- and searches repeat it word for word (_hnsw_scope()). The expressions here (_vector_key()) must
+-- be identical in searches and in indexes, or PostgreSQL does not match them.
 create or replace function pgrecall_internal._vector_key(
   bank pgrecall.bank, dimensions integer, vector text, prefix text default '')
 returns text
@@ -6258,23 +6258,23 @@ comment on function pgrecall_internal._vector_key is
 'that its HNSW indexes are on. prefix goes before the names of types and functions of pgvector.';
 
 create or replace function pgrecall_internal._hnsw_name(
-  bank pgrecall.bank, fact_type text, model text, dimensions integer)
+  bank pgrecall.bank, model text, dimensions integer)
 returns text
 language sql stable parallel safe
 return 'embedding_hnsw_' || left(encode(sha256(convert_to(jsonb_build_array(
-  bank.bank_id, fact_type, model, pgrecall_internal._vector_key(bank, dimensions, '')
+  bank.bank_id, model, pgrecall_internal._vector_key(bank, dimensions, '')
 )::text, 'UTF8')), 'hex'), 24);
 comment on function pgrecall_internal._hnsw_name is
-'Name of the HNSW index over the vectors of a bank, fact type and model: deterministic, and '
-'different for another vector_search or number of dimensions.';
+'Name of the HNSW index over the vectors of a bank and model: deterministic, and different for '
+'another vector_search or number of dimensions.';
 
-create or replace function pgrecall_internal._hnsw_scope(bank text, fact_type text, model text)
+create or replace function pgrecall_internal._hnsw_scope(bank text, model text)
 returns text
 language sql stable parallel safe
-return format('hashtextextended(bank_id, 0) = %s and hashtextextended(fact_type, 0) = %s '
-              'and hashtextextended(model, 0) = %s', bank, fact_type, model);
+return format('hashtextextended(bank_id, 0) = %s and hashtextextended(model, 0) = %s '
+              'and fact_type <> ''''', bank, model);
 comment on function pgrecall_internal._hnsw_scope is
-'SQL of the predicate of an HNSW index over embedding. The arguments are SQL for three hashes: '
+'SQL of the predicate of an HNSW index over embedding. The arguments are SQL for two hashes: '
 'constants in the statement that creates the index; in a search, expressions that planning folds '
 'to these constants.';
 
@@ -6292,29 +6292,30 @@ return 8192 * ceil(elements / greatest(1, floor(8152 / (
 comment on function pgrecall_internal._hnsw_bytes is
 'Estimated bytes of an HNSW index of so many vectors.';
 
-create or replace function pgrecall_internal._indexed_types(
-  bank pgrecall.bank, fact_types text[], out indexed text[], out bytes bigint)
+create or replace function pgrecall_internal._hnsw_index(
+  bank pgrecall.bank, out index_name text, out elements bigint)
 language plpgsql stable parallel safe
 set search_path from current
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+  id regclass;
 begin
-  select coalesce(array_agg(t.fact_type), '{}'), max(pg_relation_size(t.index_id))
-  into   indexed, bytes
-  from (
-    select f.fact_type,
-           to_regclass('pgrecall_internal.' || pgrecall_internal._hnsw_name(
-             bank, f.fact_type, coalesce(bank.embedding_model, ''), bank.embedding_dimensions))
-             as index_id
-    from   unnest(fact_types) as f(fact_type)
-  ) as t
-  where  (select x.indisvalid from pg_index x where x.indexrelid = t.index_id);
+  index_name := pgrecall_internal._hnsw_name(
+    bank, coalesce(bank.embedding_model, ''), bank.embedding_dimensions);
+  id := to_regclass('pgrecall_internal.' || index_name);
+  if (select x.indisvalid from pg_index x where x.indexrelid = id) then
+    elements := pg_relation_size(id) * 1000
+                / pgrecall_internal._hnsw_bytes(bank, bank.embedding_dimensions, 1000);
+  else
+    index_name := null;
+  end if;
 end;
 $$;
-comment on function pgrecall_internal._indexed_types is
-'The fact types whose vectors have a valid HNSW index of index_plan(), and the size of the '
-'largest.';
+comment on function pgrecall_internal._hnsw_index is
+'The HNSW index of index_plan() over the vectors of a bank, where it is valid, else null. '
+'elements: about how many it holds.';
 
 -- request/name.sql
 -- Names in a query, resolved to entities.
@@ -7053,6 +7054,9 @@ begin
     request.options := pgrecall_internal._resolved_options(request.options, options);
   end if;
   request.query := pgrecall_internal._asked(query);
+  if octet_length(request.query) > length(request.query) then
+    request.query := pgrecall_internal._normalised(request.query);
+  end if;
   request.embedding := embedding;
   if request.options ->> 'hypothetical' is not null then
     request.hypothetical := pgrecall_internal._to_halfvec(request.options ->> 'hypothetical');
@@ -7111,6 +7115,7 @@ begin
       select a from jsonb_array_elements_text(request.options -> 'arms') as a);
   end if;
   request.all_types := pgrecall_internal._fact_types(bank, fact_types);
+  request.is_whole := fact_types is null;
   request.fact_types := request.all_types;
   request.filter := pgrecall_internal._parsed_filter(filter);
   request.filter := pgrecall_internal._whole_filter(
@@ -7439,7 +7444,7 @@ set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  asked  text := lower(pgrecall_internal._normalised(request.query));
+  asked  text := lower(request.query);
   words  text[] := (regexp_split_to_array(left(asked, 2000), '\s+'))[:200];
   spaced text[];  -- the same, each after a space
   heads  text[];  -- the words without the punctuation before them
@@ -7569,12 +7574,12 @@ comment on function pgrecall.key_arm is
 -- The semantic arm: memories whose embeddings are nearest to that of the query, by cosine.
 --
 -- A bank is searched exactly, through the btree on bank, type and model, until there is a partial
--- HNSW index, as index_plan() proposes it, for a bank and a fact type; then that index is used
--- where it is cheaper, each type in a branch of its own. More candidates are read than needed,
--- because ended memories, and several questions of one memory, take places: a fifth more by index,
--- where each one costs, twice as many exactly, by signs or leading elements five times, 100 at
--- least. Where a filter leaves too few, the search is exact, up to option exact_limit. A memory
--- with anticipated questions counts once, by its best vector.
+-- HNSW index of all its vectors, as index_plan() proposes it; then that index is used where it is
+-- cheaper. More candidates are read than needed, because ended memories, and several questions of
+-- one memory, take places: a fifth more by index, where each one costs, twice as many exactly, by
+-- signs or leading elements five times, 100 at least. Where a filter leaves too few, the search is
+-- exact, up to option exact_limit. A memory with anticipated questions counts once, by its best
+-- vector.
 
 -- A hub is a vector that is near all questions, as the mean of many questions is. Facts lie apart
 -- from questions. Where the cosine of a fact with the direction of questions exceeds the median of
@@ -7620,9 +7625,9 @@ comment on function pgrecall_internal._lower_hubs is
 'the highest cosine with direction that has no excess.';
 
 create or replace function pgrecall_internal._semantic_search(
-  request    pgrecall_internal.request,
-  embedding  halfvec,
-  hnsw_types text[] default null,
+  request   pgrecall_internal.request,
+  embedding halfvec,
+  is_exact  boolean default false,
   out memory_ids bigint[],
   out scores     double precision[],
   out background double precision,
@@ -7653,17 +7658,17 @@ declare
   -- Candidates by signs or leading elements are compared again.
   fetched     bigint := greatest(
     100, depth * case bank.vector_search when 'full' then 1 else 5 end);
-  indexed     record;
-  elements    bigint;
+  is_whole    boolean := request.is_whole and request.fact_types = request.all_types;
+  hnsw        record;
+  needed      bigint;
+  counted     bigint;
+  by_index    boolean := false;
   unused      text;
-  exact_types text[];
-  short_types text[];
-  exact       text;
-  hnsw        text;
+  statement   text;
   found_ids   bigint[];
   distances   double precision[];
-  found_types text[];
   horizon     double precision;
+  is_short    boolean;
   are_questions boolean;
   direction   halfvec := case when bank.embedding_mean is null then
     pgrecall_internal._question_direction(bank.embedding_model, bank.embedding_dimensions) end;
@@ -7674,84 +7679,44 @@ begin
   if bank.embedding_dimensions is null or request.fact_types = '{}' then
     return;
   end if;
-  if hnsw_types is null then
-    indexed := pgrecall_internal._indexed_types(bank, request.fact_types);
-    hnsw_types := indexed.indexed;
-    elements := indexed.bytes * 1000
-                / pgrecall_internal._hnsw_bytes(bank, bank.embedding_dimensions, 1000);
-    -- One index candidate costs about as much as 20 sequential comparisons.
-    if elements < 20 * fetched then
-      unused := format('by index from %s vectors on', 20 * fetched);
-      hnsw_types := '{}';
+  if not is_exact then
+    hnsw := pgrecall_internal._hnsw_index(bank);
+    if hnsw.index_name is not null then
+      -- An index candidate costs about as much as 20 sequential comparisons, and some are of types
+      -- that are not searched.
+      needed := ceil(sqrt(20.0 * fetched * hnsw.elements));
+      counted := case when is_whole then hnsw.elements else (
+        select count(*) from (
+          select from unnest(request.fact_types) as t(fact_type)
+          cross  join lateral (
+            select from pgrecall.embedding e
+            where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = searched
+            limit  needed
+          ) as x
+          limit  needed
+        ) as bounded) end;
+      by_index := counted >= needed;
+      if not by_index then
+        unused := format('by index from %s vectors on',
+                         case when is_whole then 20 * fetched else needed end);
+      end if;
     end if;
   end if;
   if filter is null and bank.vector_search = 'full' then
     -- Leaves room for ended memories, which are removed afterwards; with a filter, the search
     -- itself leaves them out.
-    fetched := fetched * case when hnsw_types = '{}' then 2 else 1.2 end;
+    fetched := fetched * case when by_index then 1.2 else 2 end;
   end if;
-  if hnsw_types <> '{}' then
+  if by_index then
     perform set_config('hnsw.ef_search',
                        coalesce(request.options ->> 'ef_search', least(1000, fetched)::text), true),
             set_config('hnsw.max_scan_tuples',
-                       greatest(fetched, least(20000, elements / 20))::text, true);
+                       greatest(fetched, least(20000, hnsw.elements / 20))::text, true);
   end if;
 
-  -- Nearest first by whole vectors. Without a filter the few ended memories are removed afterwards.
-  -- With one, memories are filtered first and then joined to their vectors.
-  exact := case when filter is null then
-    $sql$
-      select e.memory_id, e.embedding <=> $5 as distance, {fact_type} as fact_type
-      from   pgrecall.embedding e
-      where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6
-      order  by 2
-      limit  $7
-    $sql$
-  else format(
-    $sql$
-      select m.memory_id, e.embedding <=> $5 as distance, {fact_type} as fact_type
-      from   pgrecall.memory m
-      cross  join lateral (
-        select v.embedding from pgrecall.embedding v
-        where  v.bank_id = $1 and v.memory_id = m.memory_id and v.model = $6
-          and  v.fact_type <> ''
-      ) as e
-      where  m.bank_id = $1 and m.fact_type = {fact_type} and %s
-      order  by 2
-      limit  $7
-    $sql$, request.visible_sql)
-  end;
-  -- The inner order is by the indexed expression, whose dimensions are a constant. Whole vectors
-  -- rerank its candidates.
-  hnsw := case when hnsw_types <> '{}' then format(
-    $sql$
-      select n.memory_id, n.embedding <=> $5 as distance, {fact_type} as fact_type
-      from (
-        select e.memory_id, e.embedding
-        from   pgrecall.embedding e
-        where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6 and %5$s %4$s
-        order  by %1$s %2$s %3$s
-        limit  $7
-      ) as n
-    $sql$,
-    pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
-    case bank.vector_search when 'binary' then '<~>' else '<=>' end,
-    pgrecall_internal._vector_key(bank, bank.embedding_dimensions, '$5'),
-    case when filter is not null then format(
-      'and (select true from pgrecall.memory m
-            where m.bank_id = $1 and m.memory_id = e.memory_id and %s)',
-      request.visible_sql) end,
-    pgrecall_internal._hnsw_scope(
-      'hashtextextended($1, 0)', 'hashtextextended({fact_type}, 0)', 'hashtextextended($6, 0)')
-  ) end;
   loop
-    if hnsw_types = '{}' then
-      exact_types := request.fact_types;
-    else
-      exact_types := array(
-        select t from unnest(request.fact_types) as t where t <> all (hnsw_types));
-    end if;
-    if filter is null and hnsw_types = '{}' then
+    is_short := false;
+    if filter is null and not by_index then
       -- The usual search: a static statement, planned once a session. Equal types, rather than any
       -- of them, leave the planner one index, whatever it takes the bank for.
       select array_agg(n.memory_id),
@@ -7784,36 +7749,64 @@ begin
       end if;
       memory_ids := coalesce(memory_ids, '{}');
       scores := coalesce(scores, '{}');
-      short_types := '{}';
     else
+      statement := case when by_index then
+        -- The inner order is by the indexed expression, whose dimensions are a constant. Whole
+        -- vectors rerank its candidates.
+        format(
+          $sql$
+            select n.memory_id, n.embedding <=> $5 as distance
+            from (
+              select e.memory_id, e.embedding
+              from   pgrecall.embedding e
+              where  e.bank_id = $1 and e.model = $6 and %s %s %s
+              order  by %s %s %s
+              limit  $7
+            ) as n
+          $sql$,
+          pgrecall_internal._hnsw_scope('hashtextextended($1, 0)', 'hashtextextended($6, 0)'),
+          case when not is_whole then 'and e.fact_type = any ($8)' end,
+          case when filter is not null then format(
+            'and (select true from pgrecall.memory m
+                  where m.bank_id = $1 and m.memory_id = e.memory_id and %s)',
+            request.visible_sql) end,
+          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
+          case bank.vector_search when 'binary' then '<~>' else '<=>' end,
+          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, '$5'))
+      else
+        -- Memories are filtered first and then joined to their vectors.
+        pgrecall_internal._union_all(format(
+          $sql$
+            select m.memory_id, e.embedding <=> $5 as distance
+            from   pgrecall.memory m
+            cross  join lateral (
+              select v.embedding from pgrecall.embedding v
+              where  v.bank_id = $1 and v.memory_id = m.memory_id and v.model = $6
+                and  v.fact_type <> ''
+            ) as e
+            where  m.bank_id = $1 and m.fact_type = {fact_type} and %s
+            order  by 2
+            limit  $7
+          $sql$, request.visible_sql), request.fact_types)
+      end;
       execute format(
-        'select array_agg(f.memory_id), array_agg(f.distance), array_agg(f.fact_type) '
-        'from (%s) as f',
-        concat_ws(E'\nunion all\n',
-          case when exact_types <> '{}' then pgrecall_internal._union_all(exact, exact_types) end,
-          case when hnsw_types <> '{}' then pgrecall_internal._union_all(hnsw, hnsw_types) end))
-      into  found_ids, distances, found_types
-      using bank.bank_id, request.as_of, filter, depth, embedding, searched, fetched;
+        'select array_agg(f.memory_id), array_agg(f.distance) '
+        'from (select * from (%s) as u order by u.distance, u.memory_id desc limit $7) as f',
+        statement)
+      into  found_ids, distances
+      using bank.bank_id, request.as_of, filter, depth, embedding, searched, fetched,
+            request.fact_types;
 
-      -- A type that filled its limit may hold more below its worst score (horizon). An index that
-      -- returned fewer gave up early; with a filter, depth rows are enough.
-      select max(t.score) filter (where t.count >= fetched),
-             array_agg(t.fact_type) filter (
-               where t.fact_type = any (hnsw_types) and t.score >= floor
-                 and t.count < case when request.filter is null then fetched else depth end)
-      into   horizon, short_types
-      from (
-        select f.fact_type, count(*),
-               pgrecall_internal._similarity(1 - max(f.distance), low, high) as score
-        from   unnest(found_types, distances) as f(fact_type, distance)
-        group  by f.fact_type
-      ) as t;
-      short_types := short_types || array(
-        select t from unnest(hnsw_types) as t where t <> all (coalesce(found_types, '{}'))
-      );
-      -- These types are then searched exactly, unless the bank exceeds exact_limit.
-      if elements <= exact_limit and short_types <> '{}' then
-        hnsw_types := array(select t from unnest(hnsw_types) as t where t <> all (short_types));
+      -- Who filled the limit may hold more below the worst score (horizon). An index that returned
+      -- fewer gave up early; with a filter, depth rows are enough.
+      counted := coalesce(cardinality(found_ids), 0);
+      horizon := pgrecall_internal._similarity(1 - distances[fetched], low, high);
+      is_short := by_index and counted < case when filter is null then fetched else depth end
+                  and coalesce(pgrecall_internal._similarity(
+                    1 - distances[counted], low, high) >= floor, true);
+      -- The search is then exact, unless the bank exceeds exact_limit.
+      if is_short and hnsw.elements <= exact_limit then
+        by_index := false;
         continue;
       end if;
 
@@ -7841,7 +7834,7 @@ begin
     scores := scores[1:depth];
     -- Fetch more where ended memories, or many questions of one memory, took the places of others.
     exit when horizon is null or horizon <= coalesce(scores[depth], floor);
-    fetched := case when hnsw_types = '{}' then 10 else 2 end * fetched;
+    fetched := case when by_index then 2 else 10 end * fetched;
   end loop;
 
   -- In less than half a sample, the best hits are too large a part. In the order of the index by
@@ -7875,31 +7868,24 @@ begin
     into   memory_ids, scores
     from   pgrecall_internal._lower_hubs(bank, direction, most, floor, memory_ids, scores) as h;
   end if;
-  if hnsw_types <> '{}' then
-    note := (
-      select string_agg(format('%s by %s', t, pgrecall_internal._hnsw_name(
-        bank, t, searched, bank.embedding_dimensions)), ', ') from unnest(hnsw_types) as t);
-  end if;
-  note := concat_ws('; ', note,
-    'exactly ' || nullif(array_to_string(exact_types, ', '), ''), unused,
-    'short of ' || nullif(array_to_string(short_types, ', '), ''));
-  if short_types <> '{}' then
+  note := concat_ws('; ', case when by_index then 'by ' || hnsw.index_name else 'exactly' end,
+                    unused, case when is_short then 'short of what passes' end);
+  if is_short then
     hint := format('To compare all that pass the filter: select pgrecall.configure_bank(%L, '
-                   '''{"exact_limit": %s}'');', bank.bank_id, 2 * elements);
+                   '''{"exact_limit": %s}'');', bank.bank_id, 2 * hnsw.elements);
     raise warning using
       errcode = '01RC2',
-      message = format('the search of bank "%s" gave up before it had enough of %s', bank.bank_id,
-                       array_to_string(short_types, ', ')),
+      message = format('the search of bank "%s" gave up before it had enough', bank.bank_id),
       hint    = hint;
   end if;
 end;
 $$;
 comment on function pgrecall_internal._semantic_search is
 'Hits of the semantic arms, nearest first. background: the similarity that a quarter of a sample '
-'of 100 vectors reaches; null where there are fewer than 50. note: the access path of each type. '
-'hnsw_types: types to search by index; null: those that have an index, where it is cheaper. hint, '
-'and warning 01RC2: an index gave up before enough candidates passed the filter. It is longer than '
-'100 lines because its statement is built once and run again with other types or a larger limit.';
+'of 100 vectors reaches; null where there are fewer than 50. note: the access path. is_exact: '
+'without the index. hint, and warning 01RC2: the index gave up before enough candidates passed the '
+'filter. It is longer than 100 lines because its statement is built once and run again exactly or '
+'with a larger limit.';
 
 create or replace function pgrecall_internal._semantic_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -7954,8 +7940,8 @@ comment on function pgrecall.semantic_arm is
 'Memories nearest in meaning. score is the cosine similarity, -1 to 1, on the scale that '
 'calibrate_bank() set, and not below the bank''s option similarity_floor. With the packaged model, '
 'what makes a fact near to every question is taken off. A memory with anticipated questions counts '
-'once, by its best vector. A fact type with an index, see index_plan(), is searched by it where '
-'that is faster. Warning 01RC2: the index gave up before enough memories passed the filter. '
+'once, by its best vector. A bank with an index, see index_plan(), is searched by it where that is '
+'faster. Warning 01RC2: the index gave up before enough memories passed the filter. '
 'Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
 
 create or replace function pgrecall_internal._hypothetical_arm(
@@ -8430,10 +8416,14 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   bank     pgrecall.bank := request.bank;
+  -- As _to_sparsevec(), which would be called for each search.
+  weights  sparsevec := (
+    select ('{' || string_agg(t.d || ':' || t.w, ',' order by t.d) || '}/1000000000')::sparsevec
+    from   (select d, sum(w)::real from unnest(terms.dimensions, terms.idfs) as u(d, w) group by d)
+             as t(d, w));
   depth    integer := request.depth;
   limits   integer := (request.options ->> 'candidate_limit')::integer;
   config   regconfig := bank.text_search_config::regconfig;
-  weights  sparsevec := pgrecall_internal._to_sparsevec(terms.dimensions, terms.idfs);
   has_phrase boolean := request.phrases <> '{}' or request.excluded <> '{}';
   chosen   record;
   part     integer;
@@ -8754,13 +8744,12 @@ set hnsw.ef_search = 40
 set hnsw.iterative_scan = relaxed_order
 as $$
 declare
-  fact_types text[] := pgrecall_internal._fact_types(bank.bank_id, null);
-  hnsw_types text[];
+  is_indexed boolean;
 begin
   if bank.embedding_dimensions is null or memory_ids = '{}' then
     return;
   end if;
-  hnsw_types := (pgrecall_internal._indexed_types(bank, fact_types)).indexed;
+  is_indexed := (pgrecall_internal._hnsw_index(bank)).index_name is not null;
   -- An index over whole vectors returns the nearest in order. An index over signs or leading
   -- elements yields 50 candidates, compared again by their whole vectors. PostgreSQL uses a partial
   -- index only where the statement contains its constants and its expression literally.
@@ -8786,29 +8775,24 @@ begin
       ) as n
       where  v.memory_id = f.memory_id and n.similarity >= $6
     $sql$,
-    concat_ws(
-      E'\nunion all\n',
-      pgrecall_internal._union_all(
-        format(
-          $sql$
-            select x.memory_id, x.embedding <=> v.embedding as distance
-            from (
-              select e.memory_id, e.embedding
-              from   pgrecall.embedding e
-              where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
-                and  e.kind = 'text' and e.memory_id <> v.memory_id and %s
-              order  by %s %s %s
-              limit  %s
-            ) as x
-          $sql$,
-          pgrecall_internal._hnsw_scope('hashtextextended($1, 0)',
-                                        'hashtextextended({fact_type}, 0)',
-                                        'hashtextextended($3, 0)'),
-          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
-          case bank.vector_search when 'binary' then '<~>' else '<=>' end,
-          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'v.embedding'),
-          case bank.vector_search when 'full' then 5 else 50 end),
-        hnsw_types),
+    case when is_indexed then format(
+      $sql$
+        select x.memory_id, x.embedding <=> v.embedding as distance
+        from (
+          select e.memory_id, e.embedding
+          from   pgrecall.embedding e
+          where  e.bank_id = $1 and e.model = $3 and e.kind = 'text'
+            and  e.memory_id <> v.memory_id and %s
+          order  by %s %s %s
+          limit  %s
+        ) as x
+      $sql$,
+      pgrecall_internal._hnsw_scope('hashtextextended($1, 0)', 'hashtextextended($3, 0)'),
+      pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
+      case bank.vector_search when 'binary' then '<~>' else '<=>' end,
+      pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'v.embedding'),
+      case bank.vector_search when 'full' then 5 else 50 end)
+    else
       pgrecall_internal._union_all(
         $sql$
           select e.memory_id, e.embedding <=> v.embedding as distance
@@ -8817,8 +8801,8 @@ begin
             and  e.kind = 'text' and e.memory_id <> v.memory_id
           order  by 2
           limit  5
-        $sql$,
-        array(select t from unnest(fact_types) as t where t <> all (hnsw_types))))
+        $sql$, pgrecall_internal._fact_types(bank.bank_id, null))
+    end
   )
   using bank.bank_id, memory_ids, coalesce(bank.embedding_model, ''), bank.low_cosine,
         bank.high_cosine, min_similarity;
@@ -8826,7 +8810,7 @@ end;
 $$;
 comment on function pgrecall_internal._similar_memories is
 'The 5 memories most similar to each memory, from min_similarity on: by HNSW index where there is '
-'one, exactly in the other fact types.';
+'one, else exactly.';
 
 -- graph/path.sql
 -- Explanations from the graph, in words: neighbours() of a memory, path() between two entities.
@@ -9409,7 +9393,7 @@ set jit = off
 as $$
 declare
   own     jsonb := coalesce(request.options -> 'relation_words', 'null');
-  query   text := lower(pgrecall_internal._normalised(request.query));
+  query   text := lower(request.query);
   words   text[];
   starts  integer[];
   ends    integer[];
@@ -19542,9 +19526,11 @@ comment on function pgrecall.audit is
 -- operations/index-plan.sql
 -- HNSW indexes: their state, and the plan that creates and drops them.
 --
--- A bank gets one partial index per fact type and model once it has hnsw_threshold vectors there;
--- below that an exact search is fast enough. A function cannot build an index without blocking the
--- bank, so index_plan() only returns the statements, for a client to run one by one.
+-- A bank gets one partial index of the vectors of its model once there are hnsw_threshold of them;
+-- below that an exact search is fast enough. One index of all fact types is searched in half of the
+-- time of one for each of three; a search of one type skips the others. A function cannot build an
+-- index without blocking the bank, so index_plan() only returns the statements, for a client to run
+-- one by one.
 -- An index whose settings changed keeps its name until the new one is built; then the new one is
 -- renamed. recall_check() measures the recall of the indexes.
 create or replace function pgrecall_internal._hnsw_state(bank pgrecall.bank, index_name text)
@@ -19606,60 +19592,30 @@ $$;
 comment on function pgrecall_internal._partition_of is
 'The partition of embedding that holds the vectors of a bank.';
 
-create or replace function pgrecall_internal._hnsw_pairs(bank pgrecall.bank)
-returns table (fact_type text, model text, partition oid, dimensions integer, counted bigint)
-language plpgsql stable parallel unsafe rows 10
+create or replace function pgrecall_internal._count_vectors(
+  bank text, model text, most bigint default null)
+returns bigint
+language plpgsql stable parallel safe
 set search_path from current
--- Forces lookups in index order, whatever the statistics.
+-- Forces the index, whatever the statistics.
 set enable_seqscan = off
-set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-  home oid := pgrecall_internal._partition_of(bank.bank_id);
 begin
-  -- A loose index scan over pairs of fact type and model; vectors are counted up to the threshold
-  -- for an index.
-  return query
-  with recursive pair as (
-    (select e.fact_type, e.model, vector_dims(e.embedding) as dimensions
-     from   pgrecall.embedding e
-     where  e.bank_id = bank.bank_id and e.fact_type >= ''
-     order  by e.fact_type, e.model
-     limit  1)
-    union all
-    select n.*
-    from   pair p
-    cross  join lateral (
-      select e.fact_type, e.model, vector_dims(e.embedding)
-      from   pgrecall.embedding e
-      where  e.bank_id = bank.bank_id and e.fact_type >= p.fact_type
-        and  (e.fact_type, e.model) > (p.fact_type, p.model)
-      order  by e.fact_type, e.model
-      limit  1
-    ) as n
-  )
-  select p.fact_type, p.model, home, p.dimensions, c.counted
-  from   pair p
-  cross  join lateral (
-    select count(*) as counted from (
+  return (
+    select count(*) from (
       select from pgrecall.embedding e
-      where  e.bank_id = bank.bank_id and e.fact_type = p.fact_type and e.model = p.model
-      limit  bank.hnsw_threshold
+      where  e.bank_id = _count_vectors.bank and e.fact_type > '' and e.model = _count_vectors.model
+      limit  most
     ) as bounded
-  ) as c
-  where  c.counted >= bank.hnsw_threshold / 2.0
-    -- The model of the bank and the next one: embeddings of others only wait for removal.
-    and  p.model in (coalesce(bank.embedding_model, ''), bank.next_model);
+  );
 end;
 $$;
-comment on function pgrecall_internal._hnsw_pairs is
-'Fact types and models of a bank with at least half of hnsw_threshold vectors, which may have an '
-'HNSW index; partition is the table that holds them, counted is at most hnsw_threshold.';
+comment on function pgrecall_internal._count_vectors is
+'How many vectors of facts and of their questions a bank has of a model, counted up to most.';
 
 create or replace function pgrecall_internal._hnsw_definition(
-  bank pgrecall.bank, index_name text, fact_type text, model text, dimensions integer,
-  partition oid)
+  bank pgrecall.bank, index_name text, model text, dimensions integer)
 returns text
 language plpgsql stable parallel safe
 set search_path from current
@@ -19677,14 +19633,14 @@ begin
     'create index concurrently %I on %s using hnsw ((%s) %s) with (m = %s, ef_construction = %s) '
     'where %s',
     index_name,
-    (select format('pgrecall_internal.%I', c.relname) from pg_class c where c.oid = partition),
+    (select format('pgrecall_internal.%I', c.relname) from pg_class c
+     where  c.oid = pgrecall_internal._partition_of(bank.bank_id)),
     pgrecall_internal._vector_key(bank, dimensions, 'embedding', prefix),
     prefix || case bank.vector_search
                 when 'binary' then 'bit_hamming_ops' else 'halfvec_cosine_ops' end,
     bank.hnsw_m, bank.hnsw_ef_construction,
     pgrecall_internal._hnsw_scope(
       format('%L::bigint', hashtextextended(bank.bank_id, 0)),
-      format('%L::bigint', hashtextextended(fact_type, 0)),
       format('%L::bigint', hashtextextended(model, 0))));
 end;
 $$;
@@ -19692,14 +19648,13 @@ comment on function pgrecall_internal._hnsw_definition is
 'The statement that creates an HNSW index of that name.';
 
 create or replace function pgrecall_internal._hnsw_steps(
-  bank pgrecall.bank, fact_type text, model text, dimensions integer, partition oid,
-  counted bigint)
+  bank pgrecall.bank, model text, dimensions integer, counted bigint)
 returns setof pgrecall.index_step
 language plpgsql stable parallel unsafe rows 2
 set search_path from current
 as $$
 declare
-  name      text := pgrecall_internal._hnsw_name(bank, fact_type, model, dimensions);
+  name      text := pgrecall_internal._hnsw_name(bank, model, dimensions);
   new_name  text := name || '_new';
   state     text := pgrecall_internal._hnsw_state(bank, name);
   new_state text := pgrecall_internal._hnsw_state(bank, new_name);
@@ -19714,10 +19669,7 @@ begin
   is_due   := coalesce(state, '') in ('ready', 'other') or counted >= bank.hnsw_threshold;
   is_built := is_due and state is distinct from 'ready' and coalesce(new_state, '') = 'ready';
   if is_due and state is distinct from 'ready' then
-    select count(*) into elements
-    from   pgrecall.embedding e
-    where  e.bank_id = bank.bank_id and e.fact_type = _hnsw_steps.fact_type
-      and  e.model = _hnsw_steps.model;
+    elements := pgrecall_internal._count_vectors(bank.bank_id, model);
   end if;
   reason := case
     when state = 'other' then format(
@@ -19730,7 +19682,7 @@ begin
 
   -- An index with other settings is used until the new one is built and takes its name.
   return query
-  select bank.bank_id, _hnsw_steps.fact_type, s.action, s.statement, reason, s.index_name,
+  select bank.bank_id, s.action, s.statement, reason, s.index_name,
          case s.action when 'create' then
            pgrecall_internal._hnsw_bytes(bank, dimensions, elements) end,
          case s.action when 'create' then
@@ -19744,8 +19696,7 @@ begin
       (3, is_due and state is distinct from 'ready' and not is_built, 'create',
        case state when 'other' then new_name else name end,
        pgrecall_internal._hnsw_definition(
-         bank, case state when 'other' then new_name else name end,
-         _hnsw_steps.fact_type, model, dimensions, partition)),
+         bank, case state when 'other' then new_name else name end, model, dimensions)),
       (4, is_due and state = 'other', 'drop', name,
        format('drop index concurrently pgrecall_internal.%I', name)),
       (5, is_built or (is_due and state = 'other'), 'rename', name,
@@ -19756,8 +19707,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._hnsw_steps is
-'Steps of index_plan() for the HNSW index of one fact type and model, in order. None while it is '
-'being built.';
+'Steps of index_plan() for the HNSW index of a bank and model, in order. None while it is being '
+'built. counted: its vectors, up to hnsw_threshold.';
 
 create or replace function pgrecall_internal._unused_hnsw_steps(bank text, kept text[])
 returns setof pgrecall.index_step
@@ -19783,7 +19734,7 @@ begin
              select from pg_stat_progress_create_index p where p.index_relid = c.oid)
     order  by c.relname
   loop
-    -- Of bank, fact type and model, from the predicate of the index.
+    -- Of bank and model, from the predicate of the index.
     hashes := array(
       select v.value[1]::bigint
       from   regexp_matches(existing.predicate, '= ''(-?\d+)''::bigint', 'g')
@@ -19798,21 +19749,13 @@ begin
     continue when not found and row_security_active('pgrecall.bank');
     step := null;
     step.bank_id    := searched.bank_id;
-    step.fact_type  := (
-      select t.fact_type from pgrecall.fact_type t
-      where  t.bank_id = searched.bank_id and hashtextextended(t.fact_type, 0) = hashes[2]
-    );
     used_model := (
       select m
       from   unnest(array[coalesce(searched.embedding_model, ''), searched.next_model]) as m
-      where  hashtextextended(m, 0) = hashes[3]
+      where  hashtextextended(m, 0) = hashes[2]
     );
-    select count(*) into elements from (
-      select from pgrecall.embedding e
-      where  e.bank_id = step.bank_id and e.fact_type = step.fact_type
-        and  e.model = used_model
-      limit  searched.hnsw_threshold
-    ) as bounded;
+    elements := pgrecall_internal._count_vectors(
+      searched.bank_id, used_model, searched.hnsw_threshold);
     step.action     := 'drop';
     step.statement  := format('drop index concurrently pgrecall_internal.%I', existing.relname);
     step.index_name := existing.relname;
@@ -19843,7 +19786,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   searched pgrecall.bank;
-  pair     record;
+  part     record;
   name     text;
   kept     text[] := '{}';
 begin
@@ -19855,16 +19798,19 @@ begin
     where  index_plan.bank is null or b.bank_id = index_plan.bank
     order  by b.bank_id
   loop
-    for pair in
-      select p.* from pgrecall_internal._hnsw_pairs(searched) as p
+    for part in
+      select m.model, m.dimensions, c.counted
+      from   (values (coalesce(searched.embedding_model, ''), searched.embedding_dimensions),
+                     (searched.next_model, searched.next_dimensions)) as m(model, dimensions)
+      cross  join lateral pgrecall_internal._count_vectors(
+               searched.bank_id, m.model, searched.hnsw_threshold) as c(counted)
+      where  c.counted >= searched.hnsw_threshold / 2.0
     loop
-      name := pgrecall_internal._hnsw_name(searched, pair.fact_type, pair.model, pair.dimensions);
+      name := pgrecall_internal._hnsw_name(searched, part.model, part.dimensions);
       kept := kept || array[name, name || '_new'];
       return query
-      select s.*
-      from   pgrecall_internal._hnsw_steps(
-               searched, pair.fact_type, pair.model, pair.dimensions, pair.partition,
-               pair.counted) as s;
+      select s.* from pgrecall_internal._hnsw_steps(
+        searched, part.model, part.dimensions, part.counted) as s;
     end loop;
   end loop;
   return query
@@ -19875,8 +19821,8 @@ comment on function pgrecall.index_plan is
 'Statements that create and drop HNSW indexes, due now, in the order to run them; of all banks '
 'where none is given. It runs none itself; in psql: select statement from pgrecall.index_plan() '
 '\gexec. Each runs outside a transaction block, and the bank can be used meanwhile. An index is '
-'due from hnsw_threshold vectors of one fact type and model on, until they are fewer than half; it '
-'is built again when hnsw_m, hnsw_ef_construction or vector_search changed or a build was '
+'due from hnsw_threshold vectors of a bank and model on, until they are fewer than half; it is '
+'built again when hnsw_m, hnsw_ef_construction or vector_search changed or a build was '
 'interrupted. It is on the partition of the bank, since PostgreSQL cannot build one concurrently '
 'on embedding itself. estimated_bytes is its size, which should fit into maintenance_work_mem; '
 'estimated_seconds is on one core. Errors: RC001.';
@@ -19884,15 +19830,14 @@ comment on function pgrecall.index_plan is
 create or replace function pgrecall.recall_check(
   bank text, sample integer default 100, k integer default 20, depth integer default 100,
   is_next boolean default false)
-returns setof pgrecall.recall_checked
-language plpgsql volatile parallel unsafe rows 3
+returns pgrecall.recall_checked
+language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
   request       pgrecall_internal.request := pgrecall_internal._request(
     bank, '', options => '{"similarity_floor": -1}', arm => 'semantic');
   searched      pgrecall.bank := request.bank;
-  searched_type text;
   question      halfvec;
   indexed       record;
   exact         record;
@@ -19909,47 +19854,43 @@ begin
     request.bank := searched;
   end if;
 
-  foreach searched_type in array pgrecall_internal._fact_types(bank, null) loop
-    result := (searched_type, null, 0, 0, 0, 0);
-    -- A fixed sample, so that settings can be compared.
-    for question in
-      select e.embedding from pgrecall.embedding e
-      where  e.bank_id = recall_check.bank and e.fact_type = searched_type
-        and  e.model = coalesce(searched.embedding_model, '')
-      order  by hashint8extended(e.memory_id, 0), e.kind, e.ordinal
-      limit  sample
-    loop
-      request.fact_types := array[searched_type];
-      request.depth := depth;
-      started_at := clock_timestamp();
-      indexed := pgrecall_internal._semantic_search(request, question);
-      found_at := clock_timestamp();
-      request.depth := k;
-      exact := pgrecall_internal._semantic_search(request, question, '{}');
-      result.milliseconds :=
-        result.milliseconds + extract(epoch from found_at - started_at) * 1000;
-      result.exact_milliseconds :=
-        result.exact_milliseconds + extract(epoch from clock_timestamp() - found_at) * 1000;
-      -- A vector at the same distance as the farthest of the k nearest counts as one of them.
-      result.recall := result.recall + (
-        select least(1, count(*)::double precision / cardinality(exact.scores))
-        from   unnest(indexed.scores[1:k]) as s
-        where  s >= exact.scores[cardinality(exact.scores)] - 1e-6);
-      result.path := indexed.note;
-      result.questions := result.questions + 1;
-    end loop;
-    continue when result.questions = 0;
-    result.recall := result.recall / result.questions;
-    result.milliseconds := result.milliseconds / result.questions;
-    result.exact_milliseconds := result.exact_milliseconds / result.questions;
-    return next result;
+  result := (null, 0, 0, 0, 0);
+  -- A fixed sample, so that settings can be compared.
+  for question in
+    select e.embedding from pgrecall.embedding e
+    where  e.bank_id = recall_check.bank and e.fact_type > ''
+      and  e.model = coalesce(searched.embedding_model, '')
+    order  by hashint8extended(e.memory_id, 0), e.kind, e.ordinal
+    limit  sample
+  loop
+    request.depth := depth;
+    started_at := clock_timestamp();
+    indexed := pgrecall_internal._semantic_search(request, question);
+    found_at := clock_timestamp();
+    request.depth := k;
+    exact := pgrecall_internal._semantic_search(request, question, is_exact => true);
+    result.milliseconds :=
+      result.milliseconds + extract(epoch from found_at - started_at) * 1000;
+    result.exact_milliseconds :=
+      result.exact_milliseconds + extract(epoch from clock_timestamp() - found_at) * 1000;
+    -- A vector at the same distance as the farthest of the k nearest counts as one of them.
+    result.recall := result.recall + (
+      select least(1, count(*)::double precision / cardinality(exact.scores))
+      from   unnest(indexed.scores[1:k]) as s
+      where  s >= exact.scores[cardinality(exact.scores)] - 1e-6);
+    result.path := indexed.note;
+    result.questions := result.questions + 1;
   end loop;
+  result.recall := result.recall / nullif(result.questions, 0);
+  result.milliseconds := result.milliseconds / nullif(result.questions, 0);
+  result.exact_milliseconds := result.exact_milliseconds / nullif(result.questions, 0);
+  return result;
 end;
 $$;
 comment on function pgrecall.recall_check is
-'What share of the k nearest vectors the semantic arm finds (recall, 0 to 1), per fact type: it '
-'searches with a fixed sample of vectors of the bank and compares with exact search. path: the '
-'index used, or that the search was exact. milliseconds is the mean of one search to this depth, '
+'What share of the k nearest vectors the semantic arm finds (recall, 0 to 1): it searches with a '
+'fixed sample of vectors of the bank and compares with exact search. path: the index used, or that '
+'the search was exact. milliseconds is the mean of one search to this depth, '
 'exact_milliseconds of an exact one for k. Low recall: raise ef_search, or hnsw_m and '
 'hnsw_ef_construction, and run what index_plan() returns. is_next checks the vectors of the model '
 'that the bank is being re-embedded with. Errors: RC001, 22023, with is_next those of '

@@ -13,7 +13,7 @@ or fusion:
 
 The bank and its types are constants of the statement, so that it is planned for them, once.
 
-* semantic: the 100 nearest vectors of each fact type, by the index that the bank has for it;
+* semantic: the 100 nearest vectors, by the index of the bank or, of each fact type, without one;
 * lexical: the same candidates by the same GIN index, scored, the 100 best of each type;
 * graph: the newest 34 mentions in each type of the entity that is named and of those of ten hits,
   and the links of these;
@@ -62,10 +62,9 @@ CHOSEN = """
 select pgrecall_internal._vector_key(b, 64, 'e.embedding') as key,
        pgrecall_internal._vector_key(b, 64, '$1::real[]::halfvec') as given,
        case when b.vector_search = 'binary' then '<~>' else '<=>' end as operator,
-       case when (pgrecall_internal._indexed_types(b, %(types)s)).indexed = '{}' then 'true'
-            else pgrecall_internal._hnsw_scope(
-                   'hashtextextended({bank}, 0)', $$hashtextextended('{type}', 0)$$,
-                   $$hashtextextended('made', 0)$$) end as scope,
+       case when (pgrecall_internal._hnsw_index(b)).index_name is not null
+         then pgrecall_internal._hnsw_scope(
+                'hashtextextended({bank}, 0)', $$hashtextextended('made', 0)$$) end as scope,
        c.singles::text as singles, c.sets as sets, t.dimensions[1:1]::text as rarest,
        pgrecall_internal._to_sparsevec(t.dimensions, t.idfs)::text as idfs
 from   pgrecall_internal._bank(%(bank)s) as b,
@@ -76,7 +75,7 @@ from   pgrecall_internal._bank(%(bank)s) as b,
 """
 SEMANTIC = """
 (select e.memory_id from pgrecall.embedding e
- where  e.bank_id = {bank} and e.fact_type = '{type}' and e.model = 'made' and {scope}
+ where  e.bank_id = {bank} and e.model = 'made' and {scope}
  order  by {key} {operator} {given} limit 100)
 """
 LEXICAL = """
@@ -132,13 +131,17 @@ def prepare(
 ) -> dict[str, tuple[str, list[Any]]]:
     """Prepare the floor of each arm; returns how it is executed."""
     key, given, operator, scope, singles, sets, rarest, idfs = harness.one(
-        connection, CHOSEN, {**question, "types": list(TYPES)}
+        connection, CHOSEN, question
     )
+    vectors = SEMANTIC.format(
+        bank="{bank}", key=key, operator=operator, given=given,
+        scope=scope or "e.fact_type = '{type}'",
+    )  # fmt: skip
     names = question["query"].lower().split()
     statements: dict[str, tuple[str, str, list[Any]]] = {
         "semantic": (
             "real[]",
-            of_each_type(SEMANTIC, key=key, operator=operator, given=given, scope=scope),
+            vectors if scope else of_each_type(vectors),
             [question["embedding"]],
         ),
         "graph": ("text[], bigint[], text[]", GRAPH, [names, hits, list(TYPES)]),

@@ -6,7 +6,7 @@
 
 Each fact mentions the given number of 200 entities, distributed by Zipf's law, and one of two hubs,
 as a speaker is; each has a temporal link. Vectors lie in clusters, and have
-64 dimensions so that a million fit; from 10,000 facts of a type on they are indexed. Every other
+64 dimensions so that a million fit; from 10,000 facts on they are indexed. Every other
 question names an entity. A question runs the semantic, lexical and graph arms in turn on one
 request, and each is timed inside the server: processor milliseconds of its process, or wall time
 where the system does not report them. Figures are medians over the questions, of the least of three

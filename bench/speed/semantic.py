@@ -76,31 +76,33 @@ KEYS = {
 TWO_STAGES = """
 select n.memory_id from (
   select e.memory_id, e.embedding from pgrecall.embedding e
-  where  e.bank_id = '{bank}' and e.fact_type = 'world' and e.model = 'made'
+  where  {scope}
   order  by {order}
   limit  {candidates}
 ) as n
 order  by n.embedding <=> {question}
 """
-# What semantic_arm() plans for a bank whose three types have an index each.
-ALL_TYPES = """
-select array_agg(f.memory_id), array_agg(f.distance), array_agg(f.fact_type)
-from   ({branches}) as f
-"""
-BRANCH = """
-select n.memory_id, n.embedding <=> {question} as distance, '{fact_type}' as fact_type
+# What semantic_arm() plans for a bank with an index.
+BY_INDEX = """
+select array_agg(n.memory_id), array_agg(n.embedding <=> {question})
 from (
   select e.memory_id, e.embedding from pgrecall.embedding e
-  where  e.bank_id = '{bank}' and e.fact_type = '{fact_type}' and e.model = 'made'
+  where  {scope}
   order  by {order}
   limit  120
 ) as n
 """
 FLOOR = """
 select e.memory_id from pgrecall.embedding e
-where  e.bank_id = '{bank}' and e.fact_type = 'world' and e.model = 'made'
+where  {scope}
 order  by {order}
 limit  {candidates}
+"""
+EXACT_SCOPE = "e.bank_id = '{bank}' and e.fact_type = 'world' and e.model = 'made'"
+INDEX_SCOPE = """
+e.bank_id = '{bank}' and e.model = 'made' and e.fact_type <> ''
+and hashtextextended(e.bank_id, 0) = hashtextextended('{bank}', 0)
+and hashtextextended(e.model, 0) = hashtextextended('made', 0)
 """
 ARM = """
 select a.memory_id from pgrecall.semantic_arm('{bank}', {question}{filter}) as a order by a.rank
@@ -207,7 +209,9 @@ def recall(found: Sequence[Sequence[int]], best: Sequence[set[int]], first: int)
 
 def statement(method: str, bank: str, question: str, template: str = TWO_STAGES) -> str:
     key, operator = KEYS[method]
+    scope = INDEX_SCOPE if method.startswith("hnsw") else EXACT_SCOPE
     return template.format(
+        scope=scope.format(bank=bank),
         bank=bank,
         order=f"{key.format('e.embedding')} {operator} {key.format(question)}",
         question=question,
@@ -451,12 +455,7 @@ def many_banks(server: Server, texts: Sequence[str], vectors: Array, banks: int)
         for name, connection in connections.items():
             bank = chosen[name][n % len(chosen[name])]
             connection.execute("set enable_sort = off")
-            branches = [
-                statement("hnsw", bank, question, BRANCH.replace("{fact_type}", fact_type))
-                for fact_type in TYPES
-            ]
-            planning = "explain " + ALL_TYPES.format(branches=" union all ".join(branches))
-            planned = timed(connection, planning)[0]
+            planned = timed(connection, "explain " + statement("hnsw", bank, question, BY_INDEX))[0]
             (memory_id,) = harness.one(
                 connection,
                 f"select min(memory_id) from pgrecall.memory where bank_id = '{bank}'",

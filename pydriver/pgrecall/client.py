@@ -1776,8 +1776,8 @@ class Recall:
         k: int | None = None,
         depth: int | None = None,
         is_next: bool | None = None,
-    ) -> list[RecallCheck]:
-        """Measure the recall of vector indexes against exact search, per fact type.
+    ) -> RecallCheck:
+        """Measure the recall of a vector index against exact search.
 
         Args:
             bank: Name of an existing bank.

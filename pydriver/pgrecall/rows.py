@@ -461,7 +461,6 @@ class IndexStep:
 
     Attributes:
         bank_id: Name of the bank; None if the bank of the index was dropped.
-        fact_type: Fact type of the vectors in the index; None if it was dropped.
         action: "create", "drop" or "rename".
         statement: Statement to run outside a transaction block.
         reason: Why it is due.
@@ -472,7 +471,6 @@ class IndexStep:
     """
 
     bank_id: str | None
-    fact_type: str | None
     action: str
     statement: str
     reason: str
@@ -483,24 +481,22 @@ class IndexStep:
 
 @dataclass(frozen=True, slots=True)
 class RecallCheck:
-    """Recall of vector searches against exact search, for one fact type.
+    """Recall of vector searches against exact search.
 
     Attributes:
-        fact_type: The fact type.
         path: The index used, or a note that the search was exact.
-        questions: Number of searches.
+        questions: Number of searches; with 0, of a bank without vectors, all else is None.
         recall: Share of the nearest vectors that was found, 0 to 1.
         milliseconds: Time of one search.
         exact_milliseconds: Time of one exact search.
 
     """
 
-    fact_type: str
-    path: str
+    path: str | None
     questions: int
-    recall: float
-    milliseconds: float
-    exact_milliseconds: float
+    recall: float | None
+    milliseconds: float | None
+    exact_milliseconds: float | None
 
 
 @dataclass(frozen=True, slots=True)

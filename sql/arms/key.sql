@@ -14,7 +14,7 @@ set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  asked  text := lower(pgrecall_internal._normalised(request.query));
+  asked  text := lower(request.query);
   words  text[] := (regexp_split_to_array(left(asked, 2000), '\s+'))[:200];
   spaced text[];  -- the same, each after a space
   heads  text[];  -- the words without the punctuation before them

@@ -1,12 +1,12 @@
 -- The semantic arm: memories whose embeddings are nearest to that of the query, by cosine.
 --
 -- A bank is searched exactly, through the btree on bank, type and model, until there is a partial
--- HNSW index, as index_plan() proposes it, for a bank and a fact type; then that index is used
--- where it is cheaper, each type in a branch of its own. More candidates are read than needed,
--- because ended memories, and several questions of one memory, take places: a fifth more by index,
--- where each one costs, twice as many exactly, by signs or leading elements five times, 100 at
--- least. Where a filter leaves too few, the search is exact, up to option exact_limit. A memory
--- with anticipated questions counts once, by its best vector.
+-- HNSW index of all its vectors, as index_plan() proposes it; then that index is used where it is
+-- cheaper. More candidates are read than needed, because ended memories, and several questions of
+-- one memory, take places: a fifth more by index, where each one costs, twice as many exactly, by
+-- signs or leading elements five times, 100 at least. Where a filter leaves too few, the search is
+-- exact, up to option exact_limit. A memory with anticipated questions counts once, by its best
+-- vector.
 
 -- A hub is a vector that is near all questions, as the mean of many questions is. Facts lie apart
 -- from questions. Where the cosine of a fact with the direction of questions exceeds the median of
@@ -52,9 +52,9 @@ comment on function pgrecall_internal._lower_hubs is
 'the highest cosine with direction that has no excess.';
 
 create or replace function pgrecall_internal._semantic_search(
-  request    pgrecall_internal.request,
-  embedding  halfvec,
-  hnsw_types text[] default null,
+  request   pgrecall_internal.request,
+  embedding halfvec,
+  is_exact  boolean default false,
   out memory_ids bigint[],
   out scores     double precision[],
   out background double precision,
@@ -85,17 +85,17 @@ declare
   -- Candidates by signs or leading elements are compared again.
   fetched     bigint := greatest(
     100, depth * case bank.vector_search when 'full' then 1 else 5 end);
-  indexed     record;
-  elements    bigint;
+  is_whole    boolean := request.is_whole and request.fact_types = request.all_types;
+  hnsw        record;
+  needed      bigint;
+  counted     bigint;
+  by_index    boolean := false;
   unused      text;
-  exact_types text[];
-  short_types text[];
-  exact       text;
-  hnsw        text;
+  statement   text;
   found_ids   bigint[];
   distances   double precision[];
-  found_types text[];
   horizon     double precision;
+  is_short    boolean;
   are_questions boolean;
   direction   halfvec := case when bank.embedding_mean is null then
     pgrecall_internal._question_direction(bank.embedding_model, bank.embedding_dimensions) end;
@@ -106,84 +106,44 @@ begin
   if bank.embedding_dimensions is null or request.fact_types = '{}' then
     return;
   end if;
-  if hnsw_types is null then
-    indexed := pgrecall_internal._indexed_types(bank, request.fact_types);
-    hnsw_types := indexed.indexed;
-    elements := indexed.bytes * 1000
-                / pgrecall_internal._hnsw_bytes(bank, bank.embedding_dimensions, 1000);
-    -- One index candidate costs about as much as 20 sequential comparisons.
-    if elements < 20 * fetched then
-      unused := format('by index from %s vectors on', 20 * fetched);
-      hnsw_types := '{}';
+  if not is_exact then
+    hnsw := pgrecall_internal._hnsw_index(bank);
+    if hnsw.index_name is not null then
+      -- An index candidate costs about as much as 20 sequential comparisons, and some are of types
+      -- that are not searched.
+      needed := ceil(sqrt(20.0 * fetched * hnsw.elements));
+      counted := case when is_whole then hnsw.elements else (
+        select count(*) from (
+          select from unnest(request.fact_types) as t(fact_type)
+          cross  join lateral (
+            select from pgrecall.embedding e
+            where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = searched
+            limit  needed
+          ) as x
+          limit  needed
+        ) as bounded) end;
+      by_index := counted >= needed;
+      if not by_index then
+        unused := format('by index from %s vectors on',
+                         case when is_whole then 20 * fetched else needed end);
+      end if;
     end if;
   end if;
   if filter is null and bank.vector_search = 'full' then
     -- Leaves room for ended memories, which are removed afterwards; with a filter, the search
     -- itself leaves them out.
-    fetched := fetched * case when hnsw_types = '{}' then 2 else 1.2 end;
+    fetched := fetched * case when by_index then 1.2 else 2 end;
   end if;
-  if hnsw_types <> '{}' then
+  if by_index then
     perform set_config('hnsw.ef_search',
                        coalesce(request.options ->> 'ef_search', least(1000, fetched)::text), true),
             set_config('hnsw.max_scan_tuples',
-                       greatest(fetched, least(20000, elements / 20))::text, true);
+                       greatest(fetched, least(20000, hnsw.elements / 20))::text, true);
   end if;
 
-  -- Nearest first by whole vectors. Without a filter the few ended memories are removed afterwards.
-  -- With one, memories are filtered first and then joined to their vectors.
-  exact := case when filter is null then
-    $sql$
-      select e.memory_id, e.embedding <=> $5 as distance, {fact_type} as fact_type
-      from   pgrecall.embedding e
-      where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6
-      order  by 2
-      limit  $7
-    $sql$
-  else format(
-    $sql$
-      select m.memory_id, e.embedding <=> $5 as distance, {fact_type} as fact_type
-      from   pgrecall.memory m
-      cross  join lateral (
-        select v.embedding from pgrecall.embedding v
-        where  v.bank_id = $1 and v.memory_id = m.memory_id and v.model = $6
-          and  v.fact_type <> ''
-      ) as e
-      where  m.bank_id = $1 and m.fact_type = {fact_type} and %s
-      order  by 2
-      limit  $7
-    $sql$, request.visible_sql)
-  end;
-  -- The inner order is by the indexed expression, whose dimensions are a constant. Whole vectors
-  -- rerank its candidates.
-  hnsw := case when hnsw_types <> '{}' then format(
-    $sql$
-      select n.memory_id, n.embedding <=> $5 as distance, {fact_type} as fact_type
-      from (
-        select e.memory_id, e.embedding
-        from   pgrecall.embedding e
-        where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $6 and %5$s %4$s
-        order  by %1$s %2$s %3$s
-        limit  $7
-      ) as n
-    $sql$,
-    pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
-    case bank.vector_search when 'binary' then '<~>' else '<=>' end,
-    pgrecall_internal._vector_key(bank, bank.embedding_dimensions, '$5'),
-    case when filter is not null then format(
-      'and (select true from pgrecall.memory m
-            where m.bank_id = $1 and m.memory_id = e.memory_id and %s)',
-      request.visible_sql) end,
-    pgrecall_internal._hnsw_scope(
-      'hashtextextended($1, 0)', 'hashtextextended({fact_type}, 0)', 'hashtextextended($6, 0)')
-  ) end;
   loop
-    if hnsw_types = '{}' then
-      exact_types := request.fact_types;
-    else
-      exact_types := array(
-        select t from unnest(request.fact_types) as t where t <> all (hnsw_types));
-    end if;
-    if filter is null and hnsw_types = '{}' then
+    is_short := false;
+    if filter is null and not by_index then
       -- The usual search: a static statement, planned once a session. Equal types, rather than any
       -- of them, leave the planner one index, whatever it takes the bank for.
       select array_agg(n.memory_id),
@@ -216,36 +176,64 @@ begin
       end if;
       memory_ids := coalesce(memory_ids, '{}');
       scores := coalesce(scores, '{}');
-      short_types := '{}';
     else
+      statement := case when by_index then
+        -- The inner order is by the indexed expression, whose dimensions are a constant. Whole
+        -- vectors rerank its candidates.
+        format(
+          $sql$
+            select n.memory_id, n.embedding <=> $5 as distance
+            from (
+              select e.memory_id, e.embedding
+              from   pgrecall.embedding e
+              where  e.bank_id = $1 and e.model = $6 and %s %s %s
+              order  by %s %s %s
+              limit  $7
+            ) as n
+          $sql$,
+          pgrecall_internal._hnsw_scope('hashtextextended($1, 0)', 'hashtextextended($6, 0)'),
+          case when not is_whole then 'and e.fact_type = any ($8)' end,
+          case when filter is not null then format(
+            'and (select true from pgrecall.memory m
+                  where m.bank_id = $1 and m.memory_id = e.memory_id and %s)',
+            request.visible_sql) end,
+          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
+          case bank.vector_search when 'binary' then '<~>' else '<=>' end,
+          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, '$5'))
+      else
+        -- Memories are filtered first and then joined to their vectors.
+        pgrecall_internal._union_all(format(
+          $sql$
+            select m.memory_id, e.embedding <=> $5 as distance
+            from   pgrecall.memory m
+            cross  join lateral (
+              select v.embedding from pgrecall.embedding v
+              where  v.bank_id = $1 and v.memory_id = m.memory_id and v.model = $6
+                and  v.fact_type <> ''
+            ) as e
+            where  m.bank_id = $1 and m.fact_type = {fact_type} and %s
+            order  by 2
+            limit  $7
+          $sql$, request.visible_sql), request.fact_types)
+      end;
       execute format(
-        'select array_agg(f.memory_id), array_agg(f.distance), array_agg(f.fact_type) '
-        'from (%s) as f',
-        concat_ws(E'\nunion all\n',
-          case when exact_types <> '{}' then pgrecall_internal._union_all(exact, exact_types) end,
-          case when hnsw_types <> '{}' then pgrecall_internal._union_all(hnsw, hnsw_types) end))
-      into  found_ids, distances, found_types
-      using bank.bank_id, request.as_of, filter, depth, embedding, searched, fetched;
+        'select array_agg(f.memory_id), array_agg(f.distance) '
+        'from (select * from (%s) as u order by u.distance, u.memory_id desc limit $7) as f',
+        statement)
+      into  found_ids, distances
+      using bank.bank_id, request.as_of, filter, depth, embedding, searched, fetched,
+            request.fact_types;
 
-      -- A type that filled its limit may hold more below its worst score (horizon). An index that
-      -- returned fewer gave up early; with a filter, depth rows are enough.
-      select max(t.score) filter (where t.count >= fetched),
-             array_agg(t.fact_type) filter (
-               where t.fact_type = any (hnsw_types) and t.score >= floor
-                 and t.count < case when request.filter is null then fetched else depth end)
-      into   horizon, short_types
-      from (
-        select f.fact_type, count(*),
-               pgrecall_internal._similarity(1 - max(f.distance), low, high) as score
-        from   unnest(found_types, distances) as f(fact_type, distance)
-        group  by f.fact_type
-      ) as t;
-      short_types := short_types || array(
-        select t from unnest(hnsw_types) as t where t <> all (coalesce(found_types, '{}'))
-      );
-      -- These types are then searched exactly, unless the bank exceeds exact_limit.
-      if elements <= exact_limit and short_types <> '{}' then
-        hnsw_types := array(select t from unnest(hnsw_types) as t where t <> all (short_types));
+      -- Who filled the limit may hold more below the worst score (horizon). An index that returned
+      -- fewer gave up early; with a filter, depth rows are enough.
+      counted := coalesce(cardinality(found_ids), 0);
+      horizon := pgrecall_internal._similarity(1 - distances[fetched], low, high);
+      is_short := by_index and counted < case when filter is null then fetched else depth end
+                  and coalesce(pgrecall_internal._similarity(
+                    1 - distances[counted], low, high) >= floor, true);
+      -- The search is then exact, unless the bank exceeds exact_limit.
+      if is_short and hnsw.elements <= exact_limit then
+        by_index := false;
         continue;
       end if;
 
@@ -273,7 +261,7 @@ begin
     scores := scores[1:depth];
     -- Fetch more where ended memories, or many questions of one memory, took the places of others.
     exit when horizon is null or horizon <= coalesce(scores[depth], floor);
-    fetched := case when hnsw_types = '{}' then 10 else 2 end * fetched;
+    fetched := case when by_index then 2 else 10 end * fetched;
   end loop;
 
   -- In less than half a sample, the best hits are too large a part. In the order of the index by
@@ -307,31 +295,24 @@ begin
     into   memory_ids, scores
     from   pgrecall_internal._lower_hubs(bank, direction, most, floor, memory_ids, scores) as h;
   end if;
-  if hnsw_types <> '{}' then
-    note := (
-      select string_agg(format('%s by %s', t, pgrecall_internal._hnsw_name(
-        bank, t, searched, bank.embedding_dimensions)), ', ') from unnest(hnsw_types) as t);
-  end if;
-  note := concat_ws('; ', note,
-    'exactly ' || nullif(array_to_string(exact_types, ', '), ''), unused,
-    'short of ' || nullif(array_to_string(short_types, ', '), ''));
-  if short_types <> '{}' then
+  note := concat_ws('; ', case when by_index then 'by ' || hnsw.index_name else 'exactly' end,
+                    unused, case when is_short then 'short of what passes' end);
+  if is_short then
     hint := format('To compare all that pass the filter: select pgrecall.configure_bank(%L, '
-                   '''{"exact_limit": %s}'');', bank.bank_id, 2 * elements);
+                   '''{"exact_limit": %s}'');', bank.bank_id, 2 * hnsw.elements);
     raise warning using
       errcode = '01RC2',
-      message = format('the search of bank "%s" gave up before it had enough of %s', bank.bank_id,
-                       array_to_string(short_types, ', ')),
+      message = format('the search of bank "%s" gave up before it had enough', bank.bank_id),
       hint    = hint;
   end if;
 end;
 $$;
 comment on function pgrecall_internal._semantic_search is
 'Hits of the semantic arms, nearest first. background: the similarity that a quarter of a sample '
-'of 100 vectors reaches; null where there are fewer than 50. note: the access path of each type. '
-'hnsw_types: types to search by index; null: those that have an index, where it is cheaper. hint, '
-'and warning 01RC2: an index gave up before enough candidates passed the filter. It is longer than '
-'100 lines because its statement is built once and run again with other types or a larger limit.';
+'of 100 vectors reaches; null where there are fewer than 50. note: the access path. is_exact: '
+'without the index. hint, and warning 01RC2: the index gave up before enough candidates passed the '
+'filter. It is longer than 100 lines because its statement is built once and run again exactly or '
+'with a larger limit.';
 
 create or replace function pgrecall_internal._semantic_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -386,8 +367,8 @@ comment on function pgrecall.semantic_arm is
 'Memories nearest in meaning. score is the cosine similarity, -1 to 1, on the scale that '
 'calibrate_bank() set, and not below the bank''s option similarity_floor. With the packaged model, '
 'what makes a fact near to every question is taken off. A memory with anticipated questions counts '
-'once, by its best vector. A fact type with an index, see index_plan(), is searched by it where '
-'that is faster. Warning 01RC2: the index gave up before enough memories passed the filter. '
+'once, by its best vector. A bank with an index, see index_plan(), is searched by it where that is '
+'faster. Warning 01RC2: the index gave up before enough memories passed the filter. '
 'Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
 
 create or replace function pgrecall_internal._hypothetical_arm(

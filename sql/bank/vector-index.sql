@@ -1,9 +1,9 @@
 -- What searches and indexes of vectors have in common.
 --
--- The name of an index is a hash of the bank, fact type, model and expression: searches look it up
--- by name (_indexed_types()). Everybody may read the definitions of indexes, so a predicate
--- compares hashes, and searches repeat it word for word (_hnsw_scope()). The expressions here
--- (_vector_key()) must be identical in searches and in indexes, or PostgreSQL does not match them.
+-- The name of an index is a hash of the bank, model and expression: searches look it up by name
+-- (_hnsw_index()). Everybody may read the definitions of indexes, so a predicate compares hashes,
+-- and searches repeat it word for word (_hnsw_scope()). The expressions here (_vector_key()) must
+-- be identical in searches and in indexes, or PostgreSQL does not match them.
 create or replace function pgrecall_internal._vector_key(
   bank pgrecall.bank, dimensions integer, vector text, prefix text default '')
 returns text
@@ -19,23 +19,23 @@ comment on function pgrecall_internal._vector_key is
 'that its HNSW indexes are on. prefix goes before the names of types and functions of pgvector.';
 
 create or replace function pgrecall_internal._hnsw_name(
-  bank pgrecall.bank, fact_type text, model text, dimensions integer)
+  bank pgrecall.bank, model text, dimensions integer)
 returns text
 language sql stable parallel safe
 return 'embedding_hnsw_' || left(encode(sha256(convert_to(jsonb_build_array(
-  bank.bank_id, fact_type, model, pgrecall_internal._vector_key(bank, dimensions, '')
+  bank.bank_id, model, pgrecall_internal._vector_key(bank, dimensions, '')
 )::text, 'UTF8')), 'hex'), 24);
 comment on function pgrecall_internal._hnsw_name is
-'Name of the HNSW index over the vectors of a bank, fact type and model: deterministic, and '
-'different for another vector_search or number of dimensions.';
+'Name of the HNSW index over the vectors of a bank and model: deterministic, and different for '
+'another vector_search or number of dimensions.';
 
-create or replace function pgrecall_internal._hnsw_scope(bank text, fact_type text, model text)
+create or replace function pgrecall_internal._hnsw_scope(bank text, model text)
 returns text
 language sql stable parallel safe
-return format('hashtextextended(bank_id, 0) = %s and hashtextextended(fact_type, 0) = %s '
-              'and hashtextextended(model, 0) = %s', bank, fact_type, model);
+return format('hashtextextended(bank_id, 0) = %s and hashtextextended(model, 0) = %s '
+              'and fact_type <> ''''', bank, model);
 comment on function pgrecall_internal._hnsw_scope is
-'SQL of the predicate of an HNSW index over embedding. The arguments are SQL for three hashes: '
+'SQL of the predicate of an HNSW index over embedding. The arguments are SQL for two hashes: '
 'constants in the statement that creates the index; in a search, expressions that planning folds '
 'to these constants.';
 
@@ -53,26 +53,27 @@ return 8192 * ceil(elements / greatest(1, floor(8152 / (
 comment on function pgrecall_internal._hnsw_bytes is
 'Estimated bytes of an HNSW index of so many vectors.';
 
-create or replace function pgrecall_internal._indexed_types(
-  bank pgrecall.bank, fact_types text[], out indexed text[], out bytes bigint)
+create or replace function pgrecall_internal._hnsw_index(
+  bank pgrecall.bank, out index_name text, out elements bigint)
 language plpgsql stable parallel safe
 set search_path from current
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+  id regclass;
 begin
-  select coalesce(array_agg(t.fact_type), '{}'), max(pg_relation_size(t.index_id))
-  into   indexed, bytes
-  from (
-    select f.fact_type,
-           to_regclass('pgrecall_internal.' || pgrecall_internal._hnsw_name(
-             bank, f.fact_type, coalesce(bank.embedding_model, ''), bank.embedding_dimensions))
-             as index_id
-    from   unnest(fact_types) as f(fact_type)
-  ) as t
-  where  (select x.indisvalid from pg_index x where x.indexrelid = t.index_id);
+  index_name := pgrecall_internal._hnsw_name(
+    bank, coalesce(bank.embedding_model, ''), bank.embedding_dimensions);
+  id := to_regclass('pgrecall_internal.' || index_name);
+  if (select x.indisvalid from pg_index x where x.indexrelid = id) then
+    elements := pg_relation_size(id) * 1000
+                / pgrecall_internal._hnsw_bytes(bank, bank.embedding_dimensions, 1000);
+  else
+    index_name := null;
+  end if;
 end;
 $$;
-comment on function pgrecall_internal._indexed_types is
-'The fact types whose vectors have a valid HNSW index of index_plan(), and the size of the '
-'largest.';
+comment on function pgrecall_internal._hnsw_index is
+'The HNSW index of index_plan() over the vectors of a bank, where it is valid, else null. '
+'elements: about how many it holds.';

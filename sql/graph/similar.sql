@@ -16,13 +16,12 @@ set hnsw.ef_search = 40
 set hnsw.iterative_scan = relaxed_order
 as $$
 declare
-  fact_types text[] := pgrecall_internal._fact_types(bank.bank_id, null);
-  hnsw_types text[];
+  is_indexed boolean;
 begin
   if bank.embedding_dimensions is null or memory_ids = '{}' then
     return;
   end if;
-  hnsw_types := (pgrecall_internal._indexed_types(bank, fact_types)).indexed;
+  is_indexed := (pgrecall_internal._hnsw_index(bank)).index_name is not null;
   -- An index over whole vectors returns the nearest in order. An index over signs or leading
   -- elements yields 50 candidates, compared again by their whole vectors. PostgreSQL uses a partial
   -- index only where the statement contains its constants and its expression literally.
@@ -48,29 +47,24 @@ begin
       ) as n
       where  v.memory_id = f.memory_id and n.similarity >= $6
     $sql$,
-    concat_ws(
-      E'\nunion all\n',
-      pgrecall_internal._union_all(
-        format(
-          $sql$
-            select x.memory_id, x.embedding <=> v.embedding as distance
-            from (
-              select e.memory_id, e.embedding
-              from   pgrecall.embedding e
-              where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
-                and  e.kind = 'text' and e.memory_id <> v.memory_id and %s
-              order  by %s %s %s
-              limit  %s
-            ) as x
-          $sql$,
-          pgrecall_internal._hnsw_scope('hashtextextended($1, 0)',
-                                        'hashtextextended({fact_type}, 0)',
-                                        'hashtextextended($3, 0)'),
-          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
-          case bank.vector_search when 'binary' then '<~>' else '<=>' end,
-          pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'v.embedding'),
-          case bank.vector_search when 'full' then 5 else 50 end),
-        hnsw_types),
+    case when is_indexed then format(
+      $sql$
+        select x.memory_id, x.embedding <=> v.embedding as distance
+        from (
+          select e.memory_id, e.embedding
+          from   pgrecall.embedding e
+          where  e.bank_id = $1 and e.model = $3 and e.kind = 'text'
+            and  e.memory_id <> v.memory_id and %s
+          order  by %s %s %s
+          limit  %s
+        ) as x
+      $sql$,
+      pgrecall_internal._hnsw_scope('hashtextextended($1, 0)', 'hashtextextended($3, 0)'),
+      pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
+      case bank.vector_search when 'binary' then '<~>' else '<=>' end,
+      pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'v.embedding'),
+      case bank.vector_search when 'full' then 5 else 50 end)
+    else
       pgrecall_internal._union_all(
         $sql$
           select e.memory_id, e.embedding <=> v.embedding as distance
@@ -79,8 +73,8 @@ begin
             and  e.kind = 'text' and e.memory_id <> v.memory_id
           order  by 2
           limit  5
-        $sql$,
-        array(select t from unnest(fact_types) as t where t <> all (hnsw_types))))
+        $sql$, pgrecall_internal._fact_types(bank.bank_id, null))
+    end
   )
   using bank.bank_id, memory_ids, coalesce(bank.embedding_model, ''), bank.low_cosine,
         bank.high_cosine, min_similarity;
@@ -88,4 +82,4 @@ end;
 $$;
 comment on function pgrecall_internal._similar_memories is
 'The 5 memories most similar to each memory, from min_similarity on: by HNSW index where there is '
-'one, exactly in the other fact types.';
+'one, else exactly.';

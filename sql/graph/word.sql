@@ -294,7 +294,7 @@ set jit = off
 as $$
 declare
   own     jsonb := coalesce(request.options -> 'relation_words', 'null');
-  query   text := lower(pgrecall_internal._normalised(request.query));
+  query   text := lower(request.query);
   words   text[];
   starts  integer[];
   ends    integer[];

@@ -1,8 +1,10 @@
 -- HNSW indexes: their state, and the plan that creates and drops them.
 --
--- A bank gets one partial index per fact type and model once it has hnsw_threshold vectors there;
--- below that an exact search is fast enough. A function cannot build an index without blocking the
--- bank, so index_plan() only returns the statements, for a client to run one by one.
+-- A bank gets one partial index of the vectors of its model once there are hnsw_threshold of them;
+-- below that an exact search is fast enough. One index of all fact types is searched in half of the
+-- time of one for each of three; a search of one type skips the others. A function cannot build an
+-- index without blocking the bank, so index_plan() only returns the statements, for a client to run
+-- one by one.
 -- An index whose settings changed keeps its name until the new one is built; then the new one is
 -- renamed. recall_check() measures the recall of the indexes.
 create or replace function pgrecall_internal._hnsw_state(bank pgrecall.bank, index_name text)
@@ -64,60 +66,30 @@ $$;
 comment on function pgrecall_internal._partition_of is
 'The partition of embedding that holds the vectors of a bank.';
 
-create or replace function pgrecall_internal._hnsw_pairs(bank pgrecall.bank)
-returns table (fact_type text, model text, partition oid, dimensions integer, counted bigint)
-language plpgsql stable parallel unsafe rows 10
+create or replace function pgrecall_internal._count_vectors(
+  bank text, model text, most bigint default null)
+returns bigint
+language plpgsql stable parallel safe
 set search_path from current
--- Forces lookups in index order, whatever the statistics.
+-- Forces the index, whatever the statistics.
 set enable_seqscan = off
-set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-  home oid := pgrecall_internal._partition_of(bank.bank_id);
 begin
-  -- A loose index scan over pairs of fact type and model; vectors are counted up to the threshold
-  -- for an index.
-  return query
-  with recursive pair as (
-    (select e.fact_type, e.model, vector_dims(e.embedding) as dimensions
-     from   pgrecall.embedding e
-     where  e.bank_id = bank.bank_id and e.fact_type >= ''
-     order  by e.fact_type, e.model
-     limit  1)
-    union all
-    select n.*
-    from   pair p
-    cross  join lateral (
-      select e.fact_type, e.model, vector_dims(e.embedding)
-      from   pgrecall.embedding e
-      where  e.bank_id = bank.bank_id and e.fact_type >= p.fact_type
-        and  (e.fact_type, e.model) > (p.fact_type, p.model)
-      order  by e.fact_type, e.model
-      limit  1
-    ) as n
-  )
-  select p.fact_type, p.model, home, p.dimensions, c.counted
-  from   pair p
-  cross  join lateral (
-    select count(*) as counted from (
+  return (
+    select count(*) from (
       select from pgrecall.embedding e
-      where  e.bank_id = bank.bank_id and e.fact_type = p.fact_type and e.model = p.model
-      limit  bank.hnsw_threshold
+      where  e.bank_id = _count_vectors.bank and e.fact_type > '' and e.model = _count_vectors.model
+      limit  most
     ) as bounded
-  ) as c
-  where  c.counted >= bank.hnsw_threshold / 2.0
-    -- The model of the bank and the next one: embeddings of others only wait for removal.
-    and  p.model in (coalesce(bank.embedding_model, ''), bank.next_model);
+  );
 end;
 $$;
-comment on function pgrecall_internal._hnsw_pairs is
-'Fact types and models of a bank with at least half of hnsw_threshold vectors, which may have an '
-'HNSW index; partition is the table that holds them, counted is at most hnsw_threshold.';
+comment on function pgrecall_internal._count_vectors is
+'How many vectors of facts and of their questions a bank has of a model, counted up to most.';
 
 create or replace function pgrecall_internal._hnsw_definition(
-  bank pgrecall.bank, index_name text, fact_type text, model text, dimensions integer,
-  partition oid)
+  bank pgrecall.bank, index_name text, model text, dimensions integer)
 returns text
 language plpgsql stable parallel safe
 set search_path from current
@@ -135,14 +107,14 @@ begin
     'create index concurrently %I on %s using hnsw ((%s) %s) with (m = %s, ef_construction = %s) '
     'where %s',
     index_name,
-    (select format('pgrecall_internal.%I', c.relname) from pg_class c where c.oid = partition),
+    (select format('pgrecall_internal.%I', c.relname) from pg_class c
+     where  c.oid = pgrecall_internal._partition_of(bank.bank_id)),
     pgrecall_internal._vector_key(bank, dimensions, 'embedding', prefix),
     prefix || case bank.vector_search
                 when 'binary' then 'bit_hamming_ops' else 'halfvec_cosine_ops' end,
     bank.hnsw_m, bank.hnsw_ef_construction,
     pgrecall_internal._hnsw_scope(
       format('%L::bigint', hashtextextended(bank.bank_id, 0)),
-      format('%L::bigint', hashtextextended(fact_type, 0)),
       format('%L::bigint', hashtextextended(model, 0))));
 end;
 $$;
@@ -150,14 +122,13 @@ comment on function pgrecall_internal._hnsw_definition is
 'The statement that creates an HNSW index of that name.';
 
 create or replace function pgrecall_internal._hnsw_steps(
-  bank pgrecall.bank, fact_type text, model text, dimensions integer, partition oid,
-  counted bigint)
+  bank pgrecall.bank, model text, dimensions integer, counted bigint)
 returns setof pgrecall.index_step
 language plpgsql stable parallel unsafe rows 2
 set search_path from current
 as $$
 declare
-  name      text := pgrecall_internal._hnsw_name(bank, fact_type, model, dimensions);
+  name      text := pgrecall_internal._hnsw_name(bank, model, dimensions);
   new_name  text := name || '_new';
   state     text := pgrecall_internal._hnsw_state(bank, name);
   new_state text := pgrecall_internal._hnsw_state(bank, new_name);
@@ -172,10 +143,7 @@ begin
   is_due   := coalesce(state, '') in ('ready', 'other') or counted >= bank.hnsw_threshold;
   is_built := is_due and state is distinct from 'ready' and coalesce(new_state, '') = 'ready';
   if is_due and state is distinct from 'ready' then
-    select count(*) into elements
-    from   pgrecall.embedding e
-    where  e.bank_id = bank.bank_id and e.fact_type = _hnsw_steps.fact_type
-      and  e.model = _hnsw_steps.model;
+    elements := pgrecall_internal._count_vectors(bank.bank_id, model);
   end if;
   reason := case
     when state = 'other' then format(
@@ -188,7 +156,7 @@ begin
 
   -- An index with other settings is used until the new one is built and takes its name.
   return query
-  select bank.bank_id, _hnsw_steps.fact_type, s.action, s.statement, reason, s.index_name,
+  select bank.bank_id, s.action, s.statement, reason, s.index_name,
          case s.action when 'create' then
            pgrecall_internal._hnsw_bytes(bank, dimensions, elements) end,
          case s.action when 'create' then
@@ -202,8 +170,7 @@ begin
       (3, is_due and state is distinct from 'ready' and not is_built, 'create',
        case state when 'other' then new_name else name end,
        pgrecall_internal._hnsw_definition(
-         bank, case state when 'other' then new_name else name end,
-         _hnsw_steps.fact_type, model, dimensions, partition)),
+         bank, case state when 'other' then new_name else name end, model, dimensions)),
       (4, is_due and state = 'other', 'drop', name,
        format('drop index concurrently pgrecall_internal.%I', name)),
       (5, is_built or (is_due and state = 'other'), 'rename', name,
@@ -214,8 +181,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._hnsw_steps is
-'Steps of index_plan() for the HNSW index of one fact type and model, in order. None while it is '
-'being built.';
+'Steps of index_plan() for the HNSW index of a bank and model, in order. None while it is being '
+'built. counted: its vectors, up to hnsw_threshold.';
 
 create or replace function pgrecall_internal._unused_hnsw_steps(bank text, kept text[])
 returns setof pgrecall.index_step
@@ -241,7 +208,7 @@ begin
              select from pg_stat_progress_create_index p where p.index_relid = c.oid)
     order  by c.relname
   loop
-    -- Of bank, fact type and model, from the predicate of the index.
+    -- Of bank and model, from the predicate of the index.
     hashes := array(
       select v.value[1]::bigint
       from   regexp_matches(existing.predicate, '= ''(-?\d+)''::bigint', 'g')
@@ -256,21 +223,13 @@ begin
     continue when not found and row_security_active('pgrecall.bank');
     step := null;
     step.bank_id    := searched.bank_id;
-    step.fact_type  := (
-      select t.fact_type from pgrecall.fact_type t
-      where  t.bank_id = searched.bank_id and hashtextextended(t.fact_type, 0) = hashes[2]
-    );
     used_model := (
       select m
       from   unnest(array[coalesce(searched.embedding_model, ''), searched.next_model]) as m
-      where  hashtextextended(m, 0) = hashes[3]
+      where  hashtextextended(m, 0) = hashes[2]
     );
-    select count(*) into elements from (
-      select from pgrecall.embedding e
-      where  e.bank_id = step.bank_id and e.fact_type = step.fact_type
-        and  e.model = used_model
-      limit  searched.hnsw_threshold
-    ) as bounded;
+    elements := pgrecall_internal._count_vectors(
+      searched.bank_id, used_model, searched.hnsw_threshold);
     step.action     := 'drop';
     step.statement  := format('drop index concurrently pgrecall_internal.%I', existing.relname);
     step.index_name := existing.relname;
@@ -301,7 +260,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   searched pgrecall.bank;
-  pair     record;
+  part     record;
   name     text;
   kept     text[] := '{}';
 begin
@@ -313,16 +272,19 @@ begin
     where  index_plan.bank is null or b.bank_id = index_plan.bank
     order  by b.bank_id
   loop
-    for pair in
-      select p.* from pgrecall_internal._hnsw_pairs(searched) as p
+    for part in
+      select m.model, m.dimensions, c.counted
+      from   (values (coalesce(searched.embedding_model, ''), searched.embedding_dimensions),
+                     (searched.next_model, searched.next_dimensions)) as m(model, dimensions)
+      cross  join lateral pgrecall_internal._count_vectors(
+               searched.bank_id, m.model, searched.hnsw_threshold) as c(counted)
+      where  c.counted >= searched.hnsw_threshold / 2.0
     loop
-      name := pgrecall_internal._hnsw_name(searched, pair.fact_type, pair.model, pair.dimensions);
+      name := pgrecall_internal._hnsw_name(searched, part.model, part.dimensions);
       kept := kept || array[name, name || '_new'];
       return query
-      select s.*
-      from   pgrecall_internal._hnsw_steps(
-               searched, pair.fact_type, pair.model, pair.dimensions, pair.partition,
-               pair.counted) as s;
+      select s.* from pgrecall_internal._hnsw_steps(
+        searched, part.model, part.dimensions, part.counted) as s;
     end loop;
   end loop;
   return query
@@ -333,8 +295,8 @@ comment on function pgrecall.index_plan is
 'Statements that create and drop HNSW indexes, due now, in the order to run them; of all banks '
 'where none is given. It runs none itself; in psql: select statement from pgrecall.index_plan() '
 '\gexec. Each runs outside a transaction block, and the bank can be used meanwhile. An index is '
-'due from hnsw_threshold vectors of one fact type and model on, until they are fewer than half; it '
-'is built again when hnsw_m, hnsw_ef_construction or vector_search changed or a build was '
+'due from hnsw_threshold vectors of a bank and model on, until they are fewer than half; it is '
+'built again when hnsw_m, hnsw_ef_construction or vector_search changed or a build was '
 'interrupted. It is on the partition of the bank, since PostgreSQL cannot build one concurrently '
 'on embedding itself. estimated_bytes is its size, which should fit into maintenance_work_mem; '
 'estimated_seconds is on one core. Errors: RC001.';
@@ -342,15 +304,14 @@ comment on function pgrecall.index_plan is
 create or replace function pgrecall.recall_check(
   bank text, sample integer default 100, k integer default 20, depth integer default 100,
   is_next boolean default false)
-returns setof pgrecall.recall_checked
-language plpgsql volatile parallel unsafe rows 3
+returns pgrecall.recall_checked
+language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
   request       pgrecall_internal.request := pgrecall_internal._request(
     bank, '', options => '{"similarity_floor": -1}', arm => 'semantic');
   searched      pgrecall.bank := request.bank;
-  searched_type text;
   question      halfvec;
   indexed       record;
   exact         record;
@@ -367,47 +328,43 @@ begin
     request.bank := searched;
   end if;
 
-  foreach searched_type in array pgrecall_internal._fact_types(bank, null) loop
-    result := (searched_type, null, 0, 0, 0, 0);
-    -- A fixed sample, so that settings can be compared.
-    for question in
-      select e.embedding from pgrecall.embedding e
-      where  e.bank_id = recall_check.bank and e.fact_type = searched_type
-        and  e.model = coalesce(searched.embedding_model, '')
-      order  by hashint8extended(e.memory_id, 0), e.kind, e.ordinal
-      limit  sample
-    loop
-      request.fact_types := array[searched_type];
-      request.depth := depth;
-      started_at := clock_timestamp();
-      indexed := pgrecall_internal._semantic_search(request, question);
-      found_at := clock_timestamp();
-      request.depth := k;
-      exact := pgrecall_internal._semantic_search(request, question, '{}');
-      result.milliseconds :=
-        result.milliseconds + extract(epoch from found_at - started_at) * 1000;
-      result.exact_milliseconds :=
-        result.exact_milliseconds + extract(epoch from clock_timestamp() - found_at) * 1000;
-      -- A vector at the same distance as the farthest of the k nearest counts as one of them.
-      result.recall := result.recall + (
-        select least(1, count(*)::double precision / cardinality(exact.scores))
-        from   unnest(indexed.scores[1:k]) as s
-        where  s >= exact.scores[cardinality(exact.scores)] - 1e-6);
-      result.path := indexed.note;
-      result.questions := result.questions + 1;
-    end loop;
-    continue when result.questions = 0;
-    result.recall := result.recall / result.questions;
-    result.milliseconds := result.milliseconds / result.questions;
-    result.exact_milliseconds := result.exact_milliseconds / result.questions;
-    return next result;
+  result := (null, 0, 0, 0, 0);
+  -- A fixed sample, so that settings can be compared.
+  for question in
+    select e.embedding from pgrecall.embedding e
+    where  e.bank_id = recall_check.bank and e.fact_type > ''
+      and  e.model = coalesce(searched.embedding_model, '')
+    order  by hashint8extended(e.memory_id, 0), e.kind, e.ordinal
+    limit  sample
+  loop
+    request.depth := depth;
+    started_at := clock_timestamp();
+    indexed := pgrecall_internal._semantic_search(request, question);
+    found_at := clock_timestamp();
+    request.depth := k;
+    exact := pgrecall_internal._semantic_search(request, question, is_exact => true);
+    result.milliseconds :=
+      result.milliseconds + extract(epoch from found_at - started_at) * 1000;
+    result.exact_milliseconds :=
+      result.exact_milliseconds + extract(epoch from clock_timestamp() - found_at) * 1000;
+    -- A vector at the same distance as the farthest of the k nearest counts as one of them.
+    result.recall := result.recall + (
+      select least(1, count(*)::double precision / cardinality(exact.scores))
+      from   unnest(indexed.scores[1:k]) as s
+      where  s >= exact.scores[cardinality(exact.scores)] - 1e-6);
+    result.path := indexed.note;
+    result.questions := result.questions + 1;
   end loop;
+  result.recall := result.recall / nullif(result.questions, 0);
+  result.milliseconds := result.milliseconds / nullif(result.questions, 0);
+  result.exact_milliseconds := result.exact_milliseconds / nullif(result.questions, 0);
+  return result;
 end;
 $$;
 comment on function pgrecall.recall_check is
-'What share of the k nearest vectors the semantic arm finds (recall, 0 to 1), per fact type: it '
-'searches with a fixed sample of vectors of the bank and compares with exact search. path: the '
-'index used, or that the search was exact. milliseconds is the mean of one search to this depth, '
+'What share of the k nearest vectors the semantic arm finds (recall, 0 to 1): it searches with a '
+'fixed sample of vectors of the bank and compares with exact search. path: the index used, or that '
+'the search was exact. milliseconds is the mean of one search to this depth, '
 'exact_milliseconds of an exact one for k. Low recall: raise ef_search, or hnsw_m and '
 'hnsw_ef_construction, and run what index_plan() returns. is_next checks the vectors of the model '
 'that the bank is being re-embedded with. Errors: RC001, 22023, with is_next those of '

@@ -231,6 +231,9 @@ begin
     request.options := pgrecall_internal._resolved_options(request.options, options);
   end if;
   request.query := pgrecall_internal._asked(query);
+  if octet_length(request.query) > length(request.query) then
+    request.query := pgrecall_internal._normalised(request.query);
+  end if;
   request.embedding := embedding;
   if request.options ->> 'hypothetical' is not null then
     request.hypothetical := pgrecall_internal._to_halfvec(request.options ->> 'hypothetical');
@@ -289,6 +292,7 @@ begin
       select a from jsonb_array_elements_text(request.options -> 'arms') as a);
   end if;
   request.all_types := pgrecall_internal._fact_types(bank, fact_types);
+  request.is_whole := fact_types is null;
   request.fact_types := request.all_types;
   request.filter := pgrecall_internal._parsed_filter(filter);
   request.filter := pgrecall_internal._whole_filter(

@@ -111,8 +111,7 @@ comment on column pgrecall.bank.message_context_weight is
 'Weight of words in the messages right before and after one relative to its own text, as in BM25F; '
 '0: ignored. Takes effect on stored messages at the next full refresh_statistics().';
 comment on column pgrecall.bank.hnsw_threshold is
-'Number of vectors of one fact type at which index_plan() adds an HNSW index; below half of it, '
-'index_plan() drops the index.';
+'Number of vectors at which index_plan() adds an HNSW index; below half of it, it drops the index.';
 comment on column pgrecall.bank.hnsw_m is 'Neighbours of each element in an HNSW index, 2 to 100.';
 comment on column pgrecall.bank.hnsw_ef_construction is
 'Candidates considered when an element is inserted into an HNSW index, from twice hnsw_m to 1000.';

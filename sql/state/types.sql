@@ -313,6 +313,7 @@ create type pgrecall_internal.request as (
   during        tstzrange,
   fact_types    text[],
   all_types     text[],
+  is_whole      boolean,
   filter        jsonb,
   visible_sql   text,
   as_of         timestamptz,
@@ -331,11 +332,12 @@ create type pgrecall_internal.request as (
 );
 comment on type pgrecall_internal.request is
 'One recall, checked and resolved: the argument of every arm. options: every option with its '
-'value. fact_types: those to search now; all_types: those to search when that finds too little. '
-'visible_sql: the filter, the window and as_of as a predicate over alias m of memory. arms: those '
-'asked for; null: all that apply. lexemes, memory_terms and message_terms are null where no arm '
-'searches for words. note: how the types were narrowed or widened. found: the arms that found '
-'something so far; null in an arm that is called alone.';
+'value. query: trimmed and normalised. fact_types: those to search now; all_types: those to search '
+'when that finds too little; is_whole: these are all that the bank has. visible_sql: the filter, '
+'the window and as_of as a predicate over alias m of memory. arms: those asked for; null: all that '
+'apply. lexemes, memory_terms and message_terms are null where no arm searches for words. note: '
+'how the types were narrowed or widened. found: the arms that found something so far; null in an '
+'arm that is called alone.';
 
 create type pgrecall_internal.arm_result as (
   is_run     boolean,

@@ -159,7 +159,7 @@ WIDE = 16
 
 @pytest.fixture(scope="module")
 def large(server: Any, installed_template: str) -> Iterator[Any]:
-    """Give a bank of 3,000 facts with an index and 200 opinions without, never analysed."""
+    """Give a bank of 3,000 facts and 200 opinions with an index, never analysed."""
     with (
         server.database(installed_template) as dsn,
         psycopg.connect(dsn, autocommit=True) as connection,
@@ -217,9 +217,10 @@ def test_a_large_bank_is_searched_by_its_index_also_when_a_filter_lets_half_pass
             found = call(connection, "semantic_arm", bank="b", **arguments)
             said = report(connection, **arguments)
 
-    assert said.reason == f"world by {index}"
+    assert said.reason == f"by {index}"
     touched = {name: n for name, n in scans.items() if n and name.startswith("embedding")}
-    assert touched == {index: 2, sampled: 2}
+    assert touched == {index: 2, sampled: 4}  # vectors of the type are counted, and some sampled
+    assert set(ids(found)) <= set(world)
     assert overlap(found, rows[::every], query, world[::every], 20) >= 0.95
     assert [row.score for row in found] == sorted((row.score for row in found), reverse=True)
 
@@ -244,7 +245,7 @@ def test_what_has_ended_does_not_displace_others_in_an_index(large: Any) -> None
         said = report(connection, embedding=query, fact_types=["world"])
         connection.rollback()
 
-    assert said.reason == f"world by {index}"
+    assert said.reason == f"by {index}"
     assert scans[index] == 3  # for 120, 240 and 480 vectors
     assert len(found) == 100
     assert len({world[n] for n in living}.intersection(ids(found))) >= 95
@@ -269,35 +270,46 @@ def test_a_filter_that_few_pass_is_answered_exactly_in_a_large_bank_too(
         found = call(connection, "semantic_arm", bank="b", **arguments)
         said = report(connection, **arguments)
 
-    assert said.reason == "exactly world"
+    assert said.reason == "exactly"
     assert found == nearest(vectors(SIZE, WIDE)[rest::100], query, world[rest::100], 20)
     assert notices == []
 
 
-def test_a_type_without_an_index_is_compared_exactly_beside_one_that_has_one(large: Any) -> None:
-    dsn, _, opinions = large
+def test_all_types_are_searched_by_one_scan_and_few_facts_of_a_type_exactly(large: Any) -> None:
+    dsn, world, opinions = large
+    rows = np.concatenate([vectors(SIZE, WIDE), vectors(200, WIDE, seed=9)])
     query = vectors(1, WIDE, seed=8)[0]
+    scanned = []
 
     with within(dsn) as connection:
         index = hnsw(connection)
-        with counted_scans(connection) as scans:
-            alone = call(
-                connection, "semantic_arm", bank="b", embedding=query, fact_types=["opinion"]
-            )
-        both = report(connection, embedding=query, depth=20)
+        for types in (None, ["opinion"]):
+            with counted_scans(connection) as scans:
+                found = call(
+                    connection, "semantic_arm", bank="b", embedding=query, fact_types=types
+                )
+            scanned.append((scans[index], found))
+        said = [
+            report(connection, embedding=query, fact_types=types).reason
+            for types in (None, ["opinion"])
+        ]
 
-    assert scans[index] == 0
-    assert alone == nearest(vectors(200, WIDE, seed=9), query, opinions, 100)
-    assert both.reason == f"world by {index}; exactly opinion"
+    (once, whole), (never, alone) = scanned
+    assert (once, never) == (1, 0)
+    assert overlap(whole, rows, query, world + opinions, 20) >= 0.95
+    assert set(ids(whole)) & set(opinions)
+    assert alone == nearest(rows[SIZE:], query, opinions, 100)
+    assert said[0] == f"by {index}"
+    assert said[1].startswith("exactly; by index from ")
 
 
 def test_a_deep_search_of_a_large_bank_is_exact_because_that_is_quicker(large: Any) -> None:
     query = vectors(1, WIDE, seed=8)[0]
 
     with within(large[0]) as connection:
-        said = report(connection, embedding=query, depth=1000, fact_types=["world"])
+        said = report(connection, embedding=query, depth=1000)
 
-    assert (said.reason, said.rows) == ("exactly world; by index from 20000 vectors on", 1000)
+    assert (said.reason, said.rows) == ("exactly; by index from 20000 vectors on", 1000)
 
 
 def test_an_index_keeps_as_many_candidates_as_it_is_told(large: Any) -> None:
@@ -308,7 +320,7 @@ def test_an_index_keeps_as_many_candidates_as_it_is_told(large: Any) -> None:
             said = report(
                 connection, embedding=query, depth=20, fact_types=["world"], ef_search=kept
             )
-            index = (said.reason or "").removeprefix("world by ")
+            index = (said.reason or "").removeprefix("by ")
             ((blocks,),) = connection.execute(
                 "select pg_stat_get_xact_blocks_fetched(to_regclass('pgrecall_internal.' || %s))",
                 [index],
@@ -412,7 +424,7 @@ def test_a_reader_fenced_into_its_bank_is_answered_by_the_index_too(large: Any) 
         connection.rollback()
 
     assert fenced == free
-    assert said.reason.startswith("world by embedding_hnsw_")
+    assert said.reason.startswith("by embedding_hnsw_")
 
 
 def test_a_small_bank_is_searched_through_the_btree_of_its_one_partition(

@@ -564,7 +564,7 @@ def test_an_index_is_planned_built_and_used(coordinator: Connection, bank: str) 
             if one.arm == "semantic"
         )
         assert (step.action, semantic.status) == ("create", "ran")
-        assert semantic.reason == f"world by {step.index_name}"
+        assert semantic.reason == f"by {step.index_name}"
         assert call(coordinator, "index_plan", bank=bank) == []
     finally:
         coordinator.execute(f"drop index pgrecall_internal.{step.index_name}".encode())

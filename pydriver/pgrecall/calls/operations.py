@@ -170,9 +170,9 @@ LIMITED = ("reset statement_timeout", "reset lock_timeout")
 
 def recall_check(
     bank: str, *, sample: int | None, k: int | None, depth: int | None, is_next: bool | None
-) -> Call[RecallCheck, list[RecallCheck]]:
+) -> Call[RecallCheck, RecallCheck]:
     """Compare index searches with exact ones."""
-    return call_records(
+    return call_record(
         RecallCheck,
         "recall_check",
         {"bank": bank},

@@ -71,7 +71,7 @@ begin
 end;
 $$
 """
-_SIZE_OF = "select pg_get_functiondef('pgrecall_internal._indexed_types'::regproc)"
+_SIZE_OF = "select pg_get_functiondef('pgrecall_internal._hnsw_index'::regproc)"
 # Citus cannot plan an insert that calls nextval() and reads tables.
 _NEXT_ID = """
 create function pgrecall_internal._next_id() returns bigint language plpgsql volatile as
