@@ -9665,8 +9665,10 @@ comment on function pgrecall_internal._walked is
 --
 -- Facts and entities are nodes; mentions, relations, causal and temporal links are edges. Mass
 -- starts at the best hits and at the named entities, and moves along the edges of a node in
--- proportion to their weights. Mass is conserved, so that a hub spreads thin by itself, and nothing
--- is cut off by its id. A flow below least_flow is not followed, nor are the edges of a node that
+-- proportion to their weights. No mass is added, so that a hub spreads thin by itself, and nothing
+-- is cut off by its id. An entity that the question does not name, with n edges, gives a fact that
+-- mentions it 1 / n of its mass, from four edges on 4 / n of that: that facts share what many
+-- mention says little. A flow below least_flow is not followed, nor are the edges of a node that
 -- holds less than two (forward push: Andersen, Chung and Lang 2006), which bounds a step to
 -- 1 / least_flow flows in a bank of any size. The score of a fact is the mass that arrives in it,
 -- weighted by its path.
@@ -9835,7 +9837,9 @@ begin
       union all
       -- Of entities.
       select n.is_caused, n.unasked, n.mass, n.way, x.id, x.is_entity, x.label, x.memory_id, false,
-             x.weight, x.total
+             x.weight,
+             x.total * case when step > 0 and x.label is null then greatest(1, x.total / 4)
+                            else 1 end
       from   node n
       cross  join lateral (select y.*, sum(y.weight) over () as total from (
         (select m.memory_id, false, null, null::bigint, 1::double precision

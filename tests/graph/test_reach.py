@@ -350,6 +350,24 @@ def test_mass_is_shared_out_among_all_that_an_entity_leads_to(connection: Connec
     assert score("of Few", "few 0") == pytest.approx(score("of Many", "many 0") * 5)
 
 
+def test_one_rare_entity_leads_further_than_six_frequent_ones(connection: Connection) -> None:
+    create(connection)
+    frequent = [f"Frequent {n}" for n in range(6)]
+    retain(
+        connection,
+        [
+            {"text": "zebra", "entities": [*frequent, "Rare"]},
+            {"text": "shares the frequent ones", "entities": frequent},
+            {"text": "shares the rare one", "entities": ["Rare"]},
+            *({"text": f"{name}, {n}", "entities": [name]} for name in frequent for n in range(6)),
+        ],
+    )
+
+    found = [*reached(connection, "zebra")]
+
+    assert found.index("shares the rare one") < found.index("shares the frequent ones")
+
+
 def test_what_is_asked_for_keeps_to_types_filter_and_time(people: Connection) -> None:
     query = "Where does the boss of Ana's mentor live?"
 
