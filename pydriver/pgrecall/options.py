@@ -44,8 +44,8 @@ class SqlOptions(TypedDict, total=False):
             Range: 1 to 1000.
         entity: Keeps only what mentions the entity of this name; any of its names will do. For
             several entities, or other conditions too, use entity in a filter. Range: a name.
-        exact_limit: Vectors of one fact type up to which all that pass a filter are compared where
-            its HNSW index finds too few of them; beyond, the report says that some may be missing.
+        exact_limit: Vectors of a bank up to which all that pass a filter are compared where its
+            HNSW index finds too few of them; beyond, the report says that some may be missing.
             Range: 0 to 9000000000000000. Default: the bank's, else 1000000.
         explain: Counts the index scans of each arm, for its report. Default: false.
         former_words: Words or phrases by which a question asks for a former state, as in

@@ -110,18 +110,24 @@ begin
     hnsw := pgrecall_internal._hnsw_index(bank);
     if hnsw.index_name is not null then
       -- An index candidate costs about as much as 20 sequential comparisons, and some are of types
-      -- that are not searched.
+      -- that are not searched. Their share is that among 64 memories from all over the bank.
       needed := ceil(sqrt(20.0 * fetched * hnsw.elements));
-      counted := case when is_whole then hnsw.elements else (
-        select count(*) from (
-          select from unnest(request.fact_types) as t(fact_type)
-          cross  join lateral (
-            select from pgrecall.embedding e
-            where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = searched
-            limit  needed
-          ) as x
-          limit  needed
-        ) as bounded) end;
+      counted := hnsw.elements * case when is_whole then 1 else (
+        select coalesce(avg((s.fact_type = any (request.fact_types))::integer), 0)
+        from (
+          select min(x.memory_id) as first, max(x.memory_id) - min(x.memory_id) + 1 as ids
+          from   pgrecall.memory x
+          where  x.bank_id = bank.bank_id
+        ) as r
+        cross  join generate_series(1, 64) as n
+        cross  join lateral (
+          select m.fact_type
+          from   pgrecall.memory m
+          where  m.bank_id = bank.bank_id
+            and  m.memory_id >= r.first + abs(hashint8extended(n, 0) % r.ids)
+          order  by m.memory_id
+          limit  1
+        ) as s) end;
       by_index := counted >= needed;
       if not by_index then
         unused := format('by index from %s vectors on',

@@ -130,7 +130,7 @@ begin atomic
        'a fifth more than depth, or five times depth with vector_search binary or leading.',
        1, 1000, null, true),
       ('exact_limit', 'integer', '1000000', '0 to 9000000000000000',
-       'Vectors of one fact type up to which all that pass a filter are compared where its HNSW '
+       'Vectors of a bank up to which all that pass a filter are compared where its HNSW '
        'index finds too few of them; beyond, the report says that some may be missing.',
        0, 9e15, null, true),
       ('arm_timeout', 'interval', null, 'longer than 0',
