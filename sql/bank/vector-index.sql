@@ -66,6 +66,10 @@ begin
   index_name := pgrecall_internal._hnsw_name(
     bank, coalesce(bank.embedding_model, ''), bank.embedding_dimensions);
   id := to_regclass('pgrecall_internal.' || index_name);
+  if id is null then
+    index_name := null;
+    return;
+  end if;
   if (select x.indisvalid from pg_index x where x.indexrelid = id) then
     elements := pg_relation_size(id) * 1000
                 / pgrecall_internal._hnsw_bytes(bank, bank.embedding_dimensions, 1000);
