@@ -294,6 +294,7 @@ create type pgrecall.reembedding as (
 );
 create type pgrecall.index_step as (
   bank_id           text,
+  fact_type         text,
   action            text,
   statement         text,
   reason            text,
@@ -302,6 +303,7 @@ create type pgrecall.index_step as (
   estimated_seconds double precision
 );
 create type pgrecall.recall_checked as (
+  fact_type          text,
   path               text,
   questions          integer,
   recall             double precision,

@@ -1610,6 +1610,7 @@ comment on type pgrecall.reembedding is
 
 create type pgrecall.index_step as (
   bank_id           text,
+  fact_type         text,
   action            text,
   statement         text,
   reason            text,
@@ -1619,12 +1620,14 @@ create type pgrecall.index_step as (
 );
 comment on type pgrecall.index_step is
 'A row of index_plan(), a statement to run. bank_id: whose vectors the index covers; null where '
-'the bank is gone, since the index does not name it. action: create, drop or rename. statement: '
-'the SQL. reason: why it is due. index_name: the index that it creates or drops, or its new name. '
+'the bank is gone, since the index does not name it. fact_type: null, as it covers all; of an '
+'index made by 0.2.0, to be dropped, its own. action: create, drop or rename. statement: the SQL. '
+'reason: why it is due. index_name: the index that it creates or drops, or its new name. '
 'estimated_bytes: size of an index to create. estimated_seconds: time to build it on one core; '
 'both null for other actions.';
 
 create type pgrecall.recall_checked as (
+  fact_type          text,
   path               text,
   questions          integer,
   recall             double precision,
@@ -1632,10 +1635,9 @@ create type pgrecall.recall_checked as (
   exact_milliseconds real
 );
 comment on type pgrecall.recall_checked is
-'The result of recall_check(). path: the index used, or that the search was exact. questions: '
-'searches made, 0 where the bank has no vectors; then recall and times are null. recall: mean '
-'share, 0 to 1, of the k nearest vectors found. milliseconds: mean time of a search. '
-'exact_milliseconds: mean time of an exact search.';
+'A row of recall_check(), one for each fact type. path: the index used, or that the search was '
+'exact. questions: searches made. recall: mean share, 0 to 1, of the k nearest vectors found. '
+'milliseconds: mean time of a search. exact_milliseconds: mean time of an exact search.';
 
 create type pgrecall.near_copy as (
   memory_id       bigint,
@@ -3989,27 +3991,21 @@ comment on function pgrecall.version is 'Version of the installed pgrecall: majo
 
 create or replace function pgrecall_internal._to_sparsevec(
   dimensions integer[], weights double precision[])
-returns sparsevec
-language plpgsql immutable parallel safe
-set search_path from current
--- A function in SQL is planned in each call, before 18.
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  return (
-    select ('{' || coalesce(string_agg(t.d || ':' || t.w, ',' order by t.d), '')
-            || '}/1000000000')::sparsevec
-    from (
-      -- The type holds at most 16,000 elements.
-      select u.d, sum(u.w)::real
-      from   unnest(dimensions, weights) as u(d, w)
-      group  by u.d
-      order  by sum(u.w) desc
-      limit  16000
-    ) as t(d, w)
-  );
+returns setof sparsevec
+language sql immutable parallel safe rows 1
+begin atomic
+  -- Called in a from clause, so that it is inlined: before 18 each call would be planned anew.
+  select ('{' || coalesce(string_agg(t.d || ':' || t.w, ',' order by t.d), '')
+          || '}/1000000000')::sparsevec
+  from (
+    -- The type holds at most 16,000 elements.
+    select u.d, sum(u.w)::real
+    from   unnest(dimensions, weights) as u(d, w)
+    group  by u.d
+    order  by sum(u.w) desc
+    limit  16000
+  ) as t(d, w);
 end;
-$$;
 comment on function pgrecall_internal._to_sparsevec is
 'Weights by dimension as a vector; weights of the same dimension are added.';
 
@@ -4024,6 +4020,7 @@ as $$
 declare
   dimensions  integer[];
   frequencies double precision[];
+  saturated   double precision[];
 begin
   if coalesce(context, fact_key) is null then
     select coalesce(array_agg(pgrecall_internal._dimension(l.lexeme)), '{}'),
@@ -4039,11 +4036,12 @@ begin
              fact_key, bank.key_weight) as l;
   end if;
   length := coalesce((select sum(tf) from unnest(frequencies) as tf), 0);
-  weights := pgrecall_internal._to_sparsevec(dimensions, array(
+  saturated := array(
     select tf / (tf + bank.bm25_k1 * (1 - bank.bm25_b + bank.bm25_b * length / average_length))
     from   unnest(frequencies) with ordinality as u(tf, position)
     order  by position
-  ));
+  );
+  weights := (select v from pgrecall_internal._to_sparsevec(dimensions, saturated) as v);
 end;
 $$;
 comment on function pgrecall_internal._document_weights is
@@ -6488,14 +6486,14 @@ begin atomic
     select distinct on (q.entity_id)
            q.entity_id, q.phrase, coalesce(q.confidence, 0)::real as confidence, q.starts_at,
            q.ends_at
-    from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
+    from   pgrecall_internal._query_names(bank, query) as q
     order  by q.entity_id, length(q.phrase) desc, q.confidence desc
   ) as n
   cross  join lateral pgrecall_internal._mentions(_named_entities.bank, n.entity_id) as m
   order  by n.entity_id;
 end;
 comment on function pgrecall_internal._named_entities is
-'The entities that a query names, each by its longest name.';
+'The entities that a normalised query names, each by its longest name.';
 
 create or replace function pgrecall.query_entities(bank text, query text)
 returns setof pgrecall.query_entity
@@ -6506,7 +6504,8 @@ begin
   perform pgrecall_internal._bank(bank);
   return query
   select e.entity_id, e.name, e.kind, n.matched, n.confidence
-  from   pgrecall_internal._named_entities(query_entities.bank, query_entities.query) as n
+  from   pgrecall_internal._named_entities(
+           query_entities.bank, pgrecall_internal._normalised(query_entities.query)) as n
   cross  join lateral (
     select x.entity_id, x.name, x.kind
     from   pgrecall.entity x
@@ -8426,14 +8425,11 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   bank     pgrecall.bank := request.bank;
-  -- As _to_sparsevec(), which would be called for each search.
-  weights  sparsevec := (
-    select ('{' || string_agg(t.d || ':' || t.w, ',' order by t.d) || '}/1000000000')::sparsevec
-    from   (select d, sum(w)::real from unnest(terms.dimensions, terms.idfs) as u(d, w) group by d)
-             as t(d, w));
   depth    integer := request.depth;
   limits   integer := (request.options ->> 'candidate_limit')::integer;
   config   regconfig := bank.text_search_config::regconfig;
+  weights  sparsevec := (
+    select v from pgrecall_internal._to_sparsevec(terms.dimensions, terms.idfs) as v);
   has_phrase boolean := request.phrases <> '{}' or request.excluded <> '{}';
   chosen   record;
   part     integer;
@@ -19696,7 +19692,7 @@ begin
 
   -- An index with other settings is used until the new one is built and takes its name.
   return query
-  select bank.bank_id, s.action, s.statement, reason, s.index_name,
+  select bank.bank_id, null::text, s.action, s.statement, reason, s.index_name,
          case s.action when 'create' then
            pgrecall_internal._hnsw_bytes(bank, dimensions, elements) end,
          case s.action when 'create' then
@@ -19748,7 +19744,8 @@ begin
              select from pg_stat_progress_create_index p where p.index_relid = c.oid)
     order  by c.relname
   loop
-    -- Of bank and model, from the predicate of the index.
+    -- Of bank and model, from the predicate of the index; of an index of 0.2.0, of one fact type,
+    -- that between them.
     hashes := array(
       select v.value[1]::bigint
       from   regexp_matches(existing.predicate, '= ''(-?\d+)''::bigint', 'g')
@@ -19763,10 +19760,14 @@ begin
     continue when not found and row_security_active('pgrecall.bank');
     step := null;
     step.bank_id    := searched.bank_id;
+    step.fact_type  := (
+      select t.fact_type from pgrecall.fact_type t
+      where  t.bank_id = searched.bank_id and hashtextextended(t.fact_type, 0) = hashes[2]
+    );
     used_model := (
       select m
       from   unnest(array[coalesce(searched.embedding_model, ''), searched.next_model]) as m
-      where  hashtextextended(m, 0) = hashes[2]
+      where  hashtextextended(m, 0) = hashes[cardinality(hashes)]
     );
     elements := pgrecall_internal._count_vectors(
       searched.bank_id, used_model, searched.hnsw_threshold);
@@ -19844,14 +19845,15 @@ comment on function pgrecall.index_plan is
 create or replace function pgrecall.recall_check(
   bank text, sample integer default 100, k integer default 20, depth integer default 100,
   is_next boolean default false)
-returns pgrecall.recall_checked
-language plpgsql volatile parallel unsafe
+returns setof pgrecall.recall_checked
+language plpgsql volatile parallel unsafe rows 3
 set search_path from current
 as $$
 declare
   request       pgrecall_internal.request := pgrecall_internal._request(
     bank, '', options => '{"similarity_floor": -1}', arm => 'semantic');
   searched      pgrecall.bank := request.bank;
+  searched_type text;
   question      halfvec;
   indexed       record;
   exact         record;
@@ -19868,43 +19870,48 @@ begin
     request.bank := searched;
   end if;
 
-  result := (null, 0, 0, 0, 0);
-  -- A fixed sample, so that settings can be compared.
-  for question in
-    select e.embedding from pgrecall.embedding e
-    where  e.bank_id = recall_check.bank and e.fact_type > ''
-      and  e.model = coalesce(searched.embedding_model, '')
-    order  by hashint8extended(e.memory_id, 0), e.kind, e.ordinal
-    limit  sample
-  loop
-    request.depth := depth;
-    started_at := clock_timestamp();
-    indexed := pgrecall_internal._semantic_search(request, question);
-    found_at := clock_timestamp();
-    request.depth := k;
-    exact := pgrecall_internal._semantic_search(request, question, is_exact => true);
-    result.milliseconds :=
-      result.milliseconds + extract(epoch from found_at - started_at) * 1000;
-    result.exact_milliseconds :=
-      result.exact_milliseconds + extract(epoch from clock_timestamp() - found_at) * 1000;
-    -- A vector at the same distance as the farthest of the k nearest counts as one of them.
-    result.recall := result.recall + (
-      select least(1, count(*)::double precision / cardinality(exact.scores))
-      from   unnest(indexed.scores[1:k]) as s
-      where  s >= exact.scores[cardinality(exact.scores)] - 1e-6);
-    result.path := indexed.note;
-    result.questions := result.questions + 1;
+  foreach searched_type in array pgrecall_internal._fact_types(bank, null) loop
+    result := (searched_type, null, 0, 0, 0, 0);
+    -- A fixed sample, so that settings can be compared.
+    for question in
+      select e.embedding from pgrecall.embedding e
+      where  e.bank_id = recall_check.bank and e.fact_type = searched_type
+        and  e.model = coalesce(searched.embedding_model, '')
+      order  by hashint8extended(e.memory_id, 0), e.kind, e.ordinal
+      limit  sample
+    loop
+      request.fact_types := array[searched_type];
+      request.depth := depth;
+      started_at := clock_timestamp();
+      indexed := pgrecall_internal._semantic_search(request, question);
+      found_at := clock_timestamp();
+      request.depth := k;
+      exact := pgrecall_internal._semantic_search(
+        request, question, is_exact => true);
+      result.milliseconds :=
+        result.milliseconds + extract(epoch from found_at - started_at) * 1000;
+      result.exact_milliseconds :=
+        result.exact_milliseconds + extract(epoch from clock_timestamp() - found_at) * 1000;
+      -- A vector at the same distance as the farthest of the k nearest counts as one of them.
+      result.recall := result.recall + (
+        select least(1, count(*)::double precision / cardinality(exact.scores))
+        from   unnest(indexed.scores[1:k]) as s
+        where  s >= exact.scores[cardinality(exact.scores)] - 1e-6);
+      result.path := indexed.note;
+      result.questions := result.questions + 1;
+    end loop;
+    continue when result.questions = 0;
+    result.recall := result.recall / result.questions;
+    result.milliseconds := result.milliseconds / result.questions;
+    result.exact_milliseconds := result.exact_milliseconds / result.questions;
+    return next result;
   end loop;
-  result.recall := result.recall / nullif(result.questions, 0);
-  result.milliseconds := result.milliseconds / nullif(result.questions, 0);
-  result.exact_milliseconds := result.exact_milliseconds / nullif(result.questions, 0);
-  return result;
 end;
 $$;
 comment on function pgrecall.recall_check is
-'What share of the k nearest vectors the semantic arm finds (recall, 0 to 1): it searches with a '
-'fixed sample of vectors of the bank and compares with exact search. path: the index used, or that '
-'the search was exact. milliseconds is the mean of one search to this depth, '
+'What share of the k nearest vectors the semantic arm finds (recall, 0 to 1), per fact type: it '
+'searches with a fixed sample of vectors of the bank and compares with exact search. path: the '
+'index used, or that the search was exact. milliseconds is the mean of one search to this depth, '
 'exact_milliseconds of an exact one for k. Low recall: raise ef_search, or hnsw_m and '
 'hnsw_ef_construction, and run what index_plan() returns. is_next checks the vectors of the model '
 'that the bank is being re-embedded with. Errors: RC001, 22023, with is_next those of '

@@ -1802,8 +1802,8 @@ class AsyncRecall:
         k: int | None = None,
         depth: int | None = None,
         is_next: bool | None = None,
-    ) -> RecallCheck:
-        """Measure the recall of a vector index against exact search.
+    ) -> list[RecallCheck]:
+        """Measure the recall of vector indexes against exact search, per fact type.
 
         Args:
             bank: Name of an existing bank.

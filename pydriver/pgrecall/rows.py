@@ -461,6 +461,7 @@ class IndexStep:
 
     Attributes:
         bank_id: Name of the bank; None if the bank of the index was dropped.
+        fact_type: None, as an index covers all; the fact type of one made by 0.2.0, to be dropped.
         action: "create", "drop" or "rename".
         statement: Statement to run outside a transaction block.
         reason: Why it is due.
@@ -471,6 +472,7 @@ class IndexStep:
     """
 
     bank_id: str | None
+    fact_type: str | None
     action: str
     statement: str
     reason: str
@@ -481,22 +483,24 @@ class IndexStep:
 
 @dataclass(frozen=True, slots=True)
 class RecallCheck:
-    """Recall of vector searches against exact search.
+    """Recall of vector searches against exact search, for one fact type.
 
     Attributes:
+        fact_type: The fact type.
         path: The index used, or a note that the search was exact.
-        questions: Number of searches; with 0, of a bank without vectors, all else is None.
+        questions: Number of searches.
         recall: Share of the nearest vectors that was found, 0 to 1.
         milliseconds: Time of one search.
         exact_milliseconds: Time of one exact search.
 
     """
 
-    path: str | None
+    fact_type: str
+    path: str
     questions: int
-    recall: float | None
-    milliseconds: float | None
-    exact_milliseconds: float | None
+    recall: float
+    milliseconds: float
+    exact_milliseconds: float
 
 
 @dataclass(frozen=True, slots=True)

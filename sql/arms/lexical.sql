@@ -20,14 +20,11 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   bank     pgrecall.bank := request.bank;
-  -- As _to_sparsevec(), which would be called for each search.
-  weights  sparsevec := (
-    select ('{' || string_agg(t.d || ':' || t.w, ',' order by t.d) || '}/1000000000')::sparsevec
-    from   (select d, sum(w)::real from unnest(terms.dimensions, terms.idfs) as u(d, w) group by d)
-             as t(d, w));
   depth    integer := request.depth;
   limits   integer := (request.options ->> 'candidate_limit')::integer;
   config   regconfig := bank.text_search_config::regconfig;
+  weights  sparsevec := (
+    select v from pgrecall_internal._to_sparsevec(terms.dimensions, terms.idfs) as v);
   has_phrase boolean := request.phrases <> '{}' or request.excluded <> '{}';
   chosen   record;
   part     integer;

@@ -156,7 +156,7 @@ begin
 
   -- An index with other settings is used until the new one is built and takes its name.
   return query
-  select bank.bank_id, s.action, s.statement, reason, s.index_name,
+  select bank.bank_id, null::text, s.action, s.statement, reason, s.index_name,
          case s.action when 'create' then
            pgrecall_internal._hnsw_bytes(bank, dimensions, elements) end,
          case s.action when 'create' then
@@ -208,7 +208,8 @@ begin
              select from pg_stat_progress_create_index p where p.index_relid = c.oid)
     order  by c.relname
   loop
-    -- Of bank and model, from the predicate of the index.
+    -- Of bank and model, from the predicate of the index; of an index of 0.2.0, of one fact type,
+    -- that between them.
     hashes := array(
       select v.value[1]::bigint
       from   regexp_matches(existing.predicate, '= ''(-?\d+)''::bigint', 'g')
@@ -223,10 +224,14 @@ begin
     continue when not found and row_security_active('pgrecall.bank');
     step := null;
     step.bank_id    := searched.bank_id;
+    step.fact_type  := (
+      select t.fact_type from pgrecall.fact_type t
+      where  t.bank_id = searched.bank_id and hashtextextended(t.fact_type, 0) = hashes[2]
+    );
     used_model := (
       select m
       from   unnest(array[coalesce(searched.embedding_model, ''), searched.next_model]) as m
-      where  hashtextextended(m, 0) = hashes[2]
+      where  hashtextextended(m, 0) = hashes[cardinality(hashes)]
     );
     elements := pgrecall_internal._count_vectors(
       searched.bank_id, used_model, searched.hnsw_threshold);
@@ -304,14 +309,15 @@ comment on function pgrecall.index_plan is
 create or replace function pgrecall.recall_check(
   bank text, sample integer default 100, k integer default 20, depth integer default 100,
   is_next boolean default false)
-returns pgrecall.recall_checked
-language plpgsql volatile parallel unsafe
+returns setof pgrecall.recall_checked
+language plpgsql volatile parallel unsafe rows 3
 set search_path from current
 as $$
 declare
   request       pgrecall_internal.request := pgrecall_internal._request(
     bank, '', options => '{"similarity_floor": -1}', arm => 'semantic');
   searched      pgrecall.bank := request.bank;
+  searched_type text;
   question      halfvec;
   indexed       record;
   exact         record;
@@ -328,43 +334,48 @@ begin
     request.bank := searched;
   end if;
 
-  result := (null, 0, 0, 0, 0);
-  -- A fixed sample, so that settings can be compared.
-  for question in
-    select e.embedding from pgrecall.embedding e
-    where  e.bank_id = recall_check.bank and e.fact_type > ''
-      and  e.model = coalesce(searched.embedding_model, '')
-    order  by hashint8extended(e.memory_id, 0), e.kind, e.ordinal
-    limit  sample
-  loop
-    request.depth := depth;
-    started_at := clock_timestamp();
-    indexed := pgrecall_internal._semantic_search(request, question);
-    found_at := clock_timestamp();
-    request.depth := k;
-    exact := pgrecall_internal._semantic_search(request, question, is_exact => true);
-    result.milliseconds :=
-      result.milliseconds + extract(epoch from found_at - started_at) * 1000;
-    result.exact_milliseconds :=
-      result.exact_milliseconds + extract(epoch from clock_timestamp() - found_at) * 1000;
-    -- A vector at the same distance as the farthest of the k nearest counts as one of them.
-    result.recall := result.recall + (
-      select least(1, count(*)::double precision / cardinality(exact.scores))
-      from   unnest(indexed.scores[1:k]) as s
-      where  s >= exact.scores[cardinality(exact.scores)] - 1e-6);
-    result.path := indexed.note;
-    result.questions := result.questions + 1;
+  foreach searched_type in array pgrecall_internal._fact_types(bank, null) loop
+    result := (searched_type, null, 0, 0, 0, 0);
+    -- A fixed sample, so that settings can be compared.
+    for question in
+      select e.embedding from pgrecall.embedding e
+      where  e.bank_id = recall_check.bank and e.fact_type = searched_type
+        and  e.model = coalesce(searched.embedding_model, '')
+      order  by hashint8extended(e.memory_id, 0), e.kind, e.ordinal
+      limit  sample
+    loop
+      request.fact_types := array[searched_type];
+      request.depth := depth;
+      started_at := clock_timestamp();
+      indexed := pgrecall_internal._semantic_search(request, question);
+      found_at := clock_timestamp();
+      request.depth := k;
+      exact := pgrecall_internal._semantic_search(
+        request, question, is_exact => true);
+      result.milliseconds :=
+        result.milliseconds + extract(epoch from found_at - started_at) * 1000;
+      result.exact_milliseconds :=
+        result.exact_milliseconds + extract(epoch from clock_timestamp() - found_at) * 1000;
+      -- A vector at the same distance as the farthest of the k nearest counts as one of them.
+      result.recall := result.recall + (
+        select least(1, count(*)::double precision / cardinality(exact.scores))
+        from   unnest(indexed.scores[1:k]) as s
+        where  s >= exact.scores[cardinality(exact.scores)] - 1e-6);
+      result.path := indexed.note;
+      result.questions := result.questions + 1;
+    end loop;
+    continue when result.questions = 0;
+    result.recall := result.recall / result.questions;
+    result.milliseconds := result.milliseconds / result.questions;
+    result.exact_milliseconds := result.exact_milliseconds / result.questions;
+    return next result;
   end loop;
-  result.recall := result.recall / nullif(result.questions, 0);
-  result.milliseconds := result.milliseconds / nullif(result.questions, 0);
-  result.exact_milliseconds := result.exact_milliseconds / nullif(result.questions, 0);
-  return result;
 end;
 $$;
 comment on function pgrecall.recall_check is
-'What share of the k nearest vectors the semantic arm finds (recall, 0 to 1): it searches with a '
-'fixed sample of vectors of the bank and compares with exact search. path: the index used, or that '
-'the search was exact. milliseconds is the mean of one search to this depth, '
+'What share of the k nearest vectors the semantic arm finds (recall, 0 to 1), per fact type: it '
+'searches with a fixed sample of vectors of the bank and compares with exact search. path: the '
+'index used, or that the search was exact. milliseconds is the mean of one search to this depth, '
 'exact_milliseconds of an exact one for k. Low recall: raise ef_search, or hnsw_m and '
 'hnsw_ef_construction, and run what index_plan() returns. is_next checks the vectors of the model '
 'that the bank is being re-embedded with. Errors: RC001, 22023, with is_next those of '

@@ -164,14 +164,14 @@ begin atomic
     select distinct on (q.entity_id)
            q.entity_id, q.phrase, coalesce(q.confidence, 0)::real as confidence, q.starts_at,
            q.ends_at
-    from   pgrecall_internal._query_names(bank, pgrecall_internal._normalised(query)) as q
+    from   pgrecall_internal._query_names(bank, query) as q
     order  by q.entity_id, length(q.phrase) desc, q.confidence desc
   ) as n
   cross  join lateral pgrecall_internal._mentions(_named_entities.bank, n.entity_id) as m
   order  by n.entity_id;
 end;
 comment on function pgrecall_internal._named_entities is
-'The entities that a query names, each by its longest name.';
+'The entities that a normalised query names, each by its longest name.';
 
 create or replace function pgrecall.query_entities(bank text, query text)
 returns setof pgrecall.query_entity
@@ -182,7 +182,8 @@ begin
   perform pgrecall_internal._bank(bank);
   return query
   select e.entity_id, e.name, e.kind, n.matched, n.confidence
-  from   pgrecall_internal._named_entities(query_entities.bank, query_entities.query) as n
+  from   pgrecall_internal._named_entities(
+           query_entities.bank, pgrecall_internal._normalised(query_entities.query)) as n
   cross  join lateral (
     select x.entity_id, x.name, x.kind
     from   pgrecall.entity x

@@ -154,6 +154,7 @@ comment on type pgrecall.reembedding is
 
 create type pgrecall.index_step as (
   bank_id           text,
+  fact_type         text,
   action            text,
   statement         text,
   reason            text,
@@ -163,12 +164,14 @@ create type pgrecall.index_step as (
 );
 comment on type pgrecall.index_step is
 'A row of index_plan(), a statement to run. bank_id: whose vectors the index covers; null where '
-'the bank is gone, since the index does not name it. action: create, drop or rename. statement: '
-'the SQL. reason: why it is due. index_name: the index that it creates or drops, or its new name. '
+'the bank is gone, since the index does not name it. fact_type: null, as it covers all; of an '
+'index made by 0.2.0, to be dropped, its own. action: create, drop or rename. statement: the SQL. '
+'reason: why it is due. index_name: the index that it creates or drops, or its new name. '
 'estimated_bytes: size of an index to create. estimated_seconds: time to build it on one core; '
 'both null for other actions.';
 
 create type pgrecall.recall_checked as (
+  fact_type          text,
   path               text,
   questions          integer,
   recall             double precision,
@@ -176,10 +179,9 @@ create type pgrecall.recall_checked as (
   exact_milliseconds real
 );
 comment on type pgrecall.recall_checked is
-'The result of recall_check(). path: the index used, or that the search was exact. questions: '
-'searches made, 0 where the bank has no vectors; then recall and times are null. recall: mean '
-'share, 0 to 1, of the k nearest vectors found. milliseconds: mean time of a search. '
-'exact_milliseconds: mean time of an exact search.';
+'A row of recall_check(), one for each fact type. path: the index used, or that the search was '
+'exact. questions: searches made. recall: mean share, 0 to 1, of the k nearest vectors found. '
+'milliseconds: mean time of a search. exact_milliseconds: mean time of an exact search.';
 
 create type pgrecall.near_copy as (
   memory_id       bigint,

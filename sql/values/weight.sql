@@ -10,27 +10,21 @@
 
 create or replace function pgrecall_internal._to_sparsevec(
   dimensions integer[], weights double precision[])
-returns sparsevec
-language plpgsql immutable parallel safe
-set search_path from current
--- A function in SQL is planned in each call, before 18.
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  return (
-    select ('{' || coalesce(string_agg(t.d || ':' || t.w, ',' order by t.d), '')
-            || '}/1000000000')::sparsevec
-    from (
-      -- The type holds at most 16,000 elements.
-      select u.d, sum(u.w)::real
-      from   unnest(dimensions, weights) as u(d, w)
-      group  by u.d
-      order  by sum(u.w) desc
-      limit  16000
-    ) as t(d, w)
-  );
+returns setof sparsevec
+language sql immutable parallel safe rows 1
+begin atomic
+  -- Called in a from clause, so that it is inlined: before 18 each call would be planned anew.
+  select ('{' || coalesce(string_agg(t.d || ':' || t.w, ',' order by t.d), '')
+          || '}/1000000000')::sparsevec
+  from (
+    -- The type holds at most 16,000 elements.
+    select u.d, sum(u.w)::real
+    from   unnest(dimensions, weights) as u(d, w)
+    group  by u.d
+    order  by sum(u.w) desc
+    limit  16000
+  ) as t(d, w);
 end;
-$$;
 comment on function pgrecall_internal._to_sparsevec is
 'Weights by dimension as a vector; weights of the same dimension are added.';
 
@@ -45,6 +39,7 @@ as $$
 declare
   dimensions  integer[];
   frequencies double precision[];
+  saturated   double precision[];
 begin
   if coalesce(context, fact_key) is null then
     select coalesce(array_agg(pgrecall_internal._dimension(l.lexeme)), '{}'),
@@ -60,11 +55,12 @@ begin
              fact_key, bank.key_weight) as l;
   end if;
   length := coalesce((select sum(tf) from unnest(frequencies) as tf), 0);
-  weights := pgrecall_internal._to_sparsevec(dimensions, array(
+  saturated := array(
     select tf / (tf + bank.bm25_k1 * (1 - bank.bm25_b + bank.bm25_b * length / average_length))
     from   unnest(frequencies) with ordinality as u(tf, position)
     order  by position
-  ));
+  );
+  weights := (select v from pgrecall_internal._to_sparsevec(dimensions, saturated) as v);
 end;
 $$;
 comment on function pgrecall_internal._document_weights is

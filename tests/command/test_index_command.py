@@ -98,7 +98,7 @@ def test_indexes_that_are_due_are_shown_and_built(run: Run, bank: Connection) ->
 def test_a_plan_is_json_for_machines(run: Run, bank: Connection) -> None:
     (step,) = json.loads(run("index", "--json")[1])
 
-    assert (step["bank_id"], step["action"]) == ("b", "create")
+    assert (step["bank_id"], step["fact_type"], step["action"]) == ("b", None, "create")
     assert step["statement"].startswith("create index concurrently embedding_hnsw_")
 
 
@@ -211,7 +211,7 @@ def test_a_limit_for_questions_does_not_stop_a_build(
 
 
 def test_the_memory_an_index_needs_is_said(run: Run, bank: Connection) -> None:
-    step = IndexStep("b", "create", "", "", "i", 300 * 2**20, 1.0)
+    step = IndexStep("b", "world", "create", "", "", "i", 300 * 2**20, 1.0)
 
     advice = indexes.memory_advice([step], 64 * 2**20)
 
@@ -364,8 +364,8 @@ def bad_recall(connection: Connection) -> None:
     connection.execute(
         "create or replace function pgrecall.recall_check(bank text, sample integer default 100,"
         " k integer default 20, depth integer default 100, is_next boolean default false)"
-        " returns pgrecall.recall_checked"
-        " language sql as $$ select 'by an index', sample, 0.5, 1.0, 2.0 $$"
+        " returns setof pgrecall.recall_checked"
+        " language sql as $$ select 'world', 'world by an index', sample, 0.5, 1.0, 2.0 $$"
     )
 
 
@@ -378,9 +378,9 @@ def test_a_bank_is_not_switched_to_indexes_that_find_too_little(
     code, _, err = run("reembed", "b", "--model", models[1])
 
     assert code == 1
-    assert "recall 50% (by an index)\n" in err
+    assert "world: recall 50% (world by an index)\n" in err
     assert err.endswith(
-        'error: searches in bank "b" would find 50% of what is nearest, less than 90%\n'
+        'error: searches of world in bank "b" would find 50% of what is nearest, less than 90%\n'
         "hint: Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank()"
         " and run it again; or lower --min-recall.\n"
     )
@@ -399,7 +399,7 @@ def test_doctor_names_searches_that_find_too_little(run: Run, bank: Connection) 
 
     assert findings(run, 'bank "b"') == [
         (
-            "searches find 50% of the nearest",
+            "searches of world find 50% of the nearest",
             """Run: select pgrecall.configure_bank('b', '{"ef_search": 400}');"""
             " or raise hnsw_m and hnsw_ef_construction and run: pgrecall index --apply",
         )

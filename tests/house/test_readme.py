@@ -72,10 +72,11 @@ def test_the_sql_of_the_reference_runs(connection: psycopg.Connection[Any]) -> N
         if not rows
     ]
 
-    # index_plan(): the bank has no vectors. recall_stats() and slow_recalls(): SQL is not logged.
-    plan = "select action, statement, reason, estimated_bytes, estimated_seconds"
+    # index_plan() and recall_check(): the bank has no vectors. recall_stats() and
+    # slow_recalls(): SQL is not logged.
+    plan = "select fact_type, action, statement, reason, estimated_bytes, estimated_seconds"
     log = """select pgrecall.configure_bank('team', '{"log_share": 0.01}');"""
-    assert silent == [plan, log, log]
+    assert silent == [plan, plan, log, log]
 
 
 def test_a_literal_without_a_type_is_read_as_a_range(connection: psycopg.Connection[Any]) -> None:

@@ -247,9 +247,12 @@ def test_recall_check_tells_a_good_index_from_a_bad_one(connection: Connection) 
     build_planned(connection)
     good = call(connection, "recall_check", bank="b", sample=10, depth=20)
 
-    assert [(r.path, r.questions, r.recall) for r in without] == [("exactly", 10, 1)]
-    assert good[0].path.startswith("by embedding_hnsw_")
-    assert good[0].recall >= 0.95
+    assert [(r.fact_type, r.path, r.questions, r.recall) for r in without] == [
+        ("opinion", "exactly", 10, 1),
+        ("world", "exactly", 10, 1),
+    ]
+    assert good[1].path.startswith("by embedding_hnsw_")
+    assert good[1].recall >= 0.95
 
     (name,) = indexes(connection)
     connection.execute(f"drop index pgrecall_internal.{name}")
@@ -258,22 +261,30 @@ def test_recall_check_tells_a_good_index_from_a_bad_one(connection: Connection) 
     build_planned(connection)
     bad = call(connection, "recall_check", bank="b", sample=10, depth=20)
 
-    assert bad[0].recall < good[0].recall
+    assert bad[1].recall < good[1].recall
 
 
 def test_recall_check_of_a_bank_without_vectors_measures_nothing(connection: Connection) -> None:
     create(connection)
 
-    assert call(connection, "recall_check", bank="b") == [(None, 0, None, None, None)]
+    assert call(connection, "recall_check", bank="b") == []
 
 
 def test_an_index_of_another_release_is_replaced(committed: Connection) -> None:
     fill(committed)
     (row,) = due(committed)
+    (kind,) = committed.execute("select hashtextextended('world', 0)").fetchall()[0]
     old = row.statement.replace(row.index_name, "embedding_hnsw_old").replace(
-        "fact_type <> ''", "hashtextextended(fact_type, 0) = 7::bigint"
+        " and fact_type <> ''", ""
+    )
+    old = old.replace(
+        " and hashtextextended(model",
+        f" and hashtextextended(fact_type, 0) = '{kind}'::bigint and hashtextextended(model",
     )
     committed.execute(old.encode())
 
+    step = due(committed)[-1]
+    assert (step.bank_id, step.fact_type, step.action) == ("b", "world", "drop")
+    assert step.reason == "the bank searches in another way now"
     assert apply_plan(committed) == ["create", "drop"]
     assert indexes(committed) == {row.index_name: True}

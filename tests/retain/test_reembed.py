@@ -438,9 +438,9 @@ def test_the_recall_of_the_next_model_can_be_checked(
     start(connection)
     store(connection, {"memory_id": bank[0], "embedding": [0, 1]})
 
-    checked = "select questions, recall from pgrecall.recall_check('b', is_next => %s)"
-    assert rows(connection, checked, False) == [(4, 1.0)]
-    assert rows(connection, checked, True) == [(1, 1.0)]
+    checked = "select fact_type, questions, recall from pgrecall.recall_check('b', is_next => %s)"
+    assert rows(connection, checked, False) == [("world", 4, 1.0)]
+    assert rows(connection, checked, True) == [("world", 1, 1.0)]
 
 
 # What is refused

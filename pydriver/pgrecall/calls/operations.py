@@ -170,9 +170,9 @@ LIMITED = ("reset statement_timeout", "reset lock_timeout")
 
 def recall_check(
     bank: str, *, sample: int | None, k: int | None, depth: int | None, is_next: bool | None
-) -> Call[RecallCheck, RecallCheck]:
+) -> Call[RecallCheck, list[RecallCheck]]:
     """Compare index searches with exact ones."""
-    return call_record(
+    return call_records(
         RecallCheck,
         "recall_check",
         {"bank": bank},

@@ -82,17 +82,17 @@ def _fill(
 def _check(recall: Recall, bank: str, console: Console, least_recall: float) -> None:
     """Measure the recall of the new vector indexes before they are used."""
     with console.status("comparing index searches with exact ones"):
-        check = recall.recall_check(bank, sample=_SAMPLE, is_next=True)
-    if check.recall is None:
-        return
-    console.print(f"recall {check.recall:.0%} ({check.path})", markup=False, soft_wrap=True)
-    if check.recall < least_recall:
-        raise ReembedRefused(
-            f'searches in bank "{bank}" would find {check.recall:.0%} of what is nearest, less than'
-            f" {least_recall:.0%}",
-            hint="Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank()"
-            " and run it again; or lower --min-recall.",
-        )
+        checks = recall.recall_check(bank, sample=_SAMPLE, is_next=True)
+    for check in checks:
+        found = f"{check.fact_type}: recall {check.recall:.0%} ({check.path})"
+        console.print(found, markup=False, soft_wrap=True)
+        if check.recall < least_recall:
+            raise ReembedRefused(
+                f'searches of {check.fact_type} in bank "{bank}" would find {check.recall:.0%} of'
+                f" what is nearest, less than {least_recall:.0%}",
+                hint="Raise ef_search, or hnsw_m and hnsw_ef_construction, by configure_bank()"
+                " and run it again; or lower --min-recall.",
+            )
 
 
 def _switch(

@@ -330,11 +330,12 @@ def shards_table(shards: Iterable[ShardStatus]) -> Table:
 
 def index_table(steps: Iterable[IndexStep]) -> Table:
     """Make a table of the statements for vector indexes that are due."""
-    table = _table("bank", "action", "reason", "size", "takes")
-    table.columns[2].ratio = 1
+    table = _table("bank", "type", "action", "reason", "size", "takes")
+    table.columns[3].ratio = 1
     for step in steps:
         table.add_row(
             Text(line(step.bank_id or "", 24)),
+            Text(step.fact_type or ""),
             step.action,
             Text(line(step.reason)),
             "" if step.estimated_bytes is None else size(step.estimated_bytes),

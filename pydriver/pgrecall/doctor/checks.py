@@ -304,14 +304,14 @@ def _index_recall(recall: Recall) -> list[Finding]:
         Finding(
             "warning",
             f'bank "{bank}"',
-            f"searches find {found:.0%} of the nearest",
+            f"searches of {check.fact_type} find {check.recall:.0%} of the nearest",
             f"Run: select pgrecall.configure_bank({_literal(bank)}, "
             """'{"ef_search": 400}'); or raise"""
             " hnsw_m and hnsw_ef_construction and run: pgrecall index --apply",
         )
         for bank in banks
-        if (found := recall.recall_check(bank, sample=_SAMPLE).recall) is not None
-        and found < LEAST_RECALL
+        for check in recall.recall_check(bank, sample=_SAMPLE)
+        if check.recall < LEAST_RECALL
     ]
 
 
