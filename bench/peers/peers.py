@@ -398,7 +398,8 @@ class Run:
             for start in range(0, len(rows), most)
         ]
         for bank, rows in parts[known["parts"] :]:
-            if self.is_over():
+            longest = 2 * known["seconds"] / max(known["parts"], 1)  # later parts take longer
+            if self.is_over() or self._load_seconds() < longest:
                 raise PeerError(f"{known['facts']:,} facts are loaded; the next run goes on")
             known["is_torn"] = True  # until all of the part is there
             self.state.keep(database, known)
