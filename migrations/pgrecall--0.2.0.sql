@@ -3799,7 +3799,7 @@ begin
   exception when data_exception or program_limit_exceeded then
     raise exception using
       errcode = 'RC006',
-      message = format('%s: unusable embedding: %s', place, sqlerrm),
+      message = format('%s: unusable embedding: %s', place, left(sqlerrm, 120)),
       hint    = 'Pass the finite numbers that the embedding model returned, as an array or as '
                 '"[0.1, 0.2]".';
   end;
@@ -5345,7 +5345,7 @@ begin
   exception when check_violation or data_exception then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('unusable setting: %s', sqlerrm),
+      message = format('unusable setting: %s', left(sqlerrm, 200)),
       hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
   end;
 
@@ -6854,8 +6854,9 @@ begin
   exception when data_exception or program_limit_exceeded then
     raise exception using
       errcode = 'RC006',
-      message = format('unusable embedding: %s', sqlerrm),
-      hint    = 'Pass the finite numbers that the embedding model returned.';
+      message = format('unusable embedding: %s', left(sqlerrm, 120)),
+      hint    = 'Pass the finite numbers that the embedding model returned, as an array or as '
+                '"[0.1, 0.2]".';
   end;
 end;
 $$;
@@ -15155,7 +15156,7 @@ begin
   exception when integrity_constraint_violation or data_exception then
     raise exception using
       errcode = 'RC003',
-      message = format('rows: unusable row: %s', sqlerrm),
+      message = format('rows: unusable row: %s', left(sqlerrm, 200)),
       hint    = 'Pass all rows of exported_rows(), in their order and unchanged.';
   end;
   -- Later ids must not collide with imported ones, unless those are of another range.

@@ -125,7 +125,7 @@ begin
   exception when check_violation or data_exception then
     raise exception using
       errcode = 'invalid_parameter_value',
-      message = format('unusable setting: %s', sqlerrm),
+      message = format('unusable setting: %s', left(sqlerrm, 200)),
       hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
   end;
 

@@ -28,8 +28,9 @@ begin
   exception when data_exception or program_limit_exceeded then
     raise exception using
       errcode = 'RC006',
-      message = format('unusable embedding: %s', sqlerrm),
-      hint    = 'Pass the finite numbers that the embedding model returned.';
+      message = format('unusable embedding: %s', left(sqlerrm, 120)),
+      hint    = 'Pass the finite numbers that the embedding model returned, as an array or as '
+                '"[0.1, 0.2]".';
   end;
 end;
 $$;

@@ -294,7 +294,7 @@ begin
   exception when integrity_constraint_violation or data_exception then
     raise exception using
       errcode = 'RC003',
-      message = format('rows: unusable row: %s', sqlerrm),
+      message = format('rows: unusable row: %s', left(sqlerrm, 200)),
       hint    = 'Pass all rows of exported_rows(), in their order and unchanged.';
   end;
   -- Later ids must not collide with imported ones, unless those are of another range.

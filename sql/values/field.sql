@@ -199,7 +199,7 @@ begin
   exception when data_exception or program_limit_exceeded then
     raise exception using
       errcode = 'RC006',
-      message = format('%s: unusable embedding: %s', place, sqlerrm),
+      message = format('%s: unusable embedding: %s', place, left(sqlerrm, 120)),
       hint    = 'Pass the finite numbers that the embedding model returned, as an array or as '
                 '"[0.1, 0.2]".';
   end;
