@@ -3741,7 +3741,7 @@ begin
   ) then
     raise exception using errcode = 'data_exception', message = 'not a time';
   end if;
-  if jsonb_typeof(value) = 'string' and ends ->> 0 ~ '^\d{4}-\d{2}-\d{2}$' then
+  if jsonb_typeof(value) = 'string' and ends ->> 0 ~ '^\d{4,6}-\d\d-\d\d( BC)?$' then
     span := tstzrange((ends ->> 0)::date, (ends ->> 0)::date + 1);
   elsif jsonb_typeof(value) = 'string' then
     span := tstzrange((ends ->> 0)::timestamptz, (ends ->> 0)::timestamptz, '[]');
@@ -4200,6 +4200,12 @@ declare
   found_bank pgrecall.bank;
   nearest    text;
 begin
+  if current_setting('standard_conforming_strings') = 'off' then
+    raise exception using
+      errcode = 'object_not_in_prerequisite_state',
+      message = 'standard_conforming_strings is off: functions and filters would be misread',
+      hint    = 'Run: set standard_conforming_strings = on;';
+  end if;
   if bank is null then
     raise exception using
       errcode = 'null_value_not_allowed',
@@ -7503,6 +7509,7 @@ begin
       from   pgrecall.memory x
       where  x.bank_id = (request.bank).bank_id and x.fact_key is not null
         and  lower(pgrecall_internal._normalised(x.fact_key)) between k.key and k.key
+        and  coalesce(x.valid_to, 'infinity'::timestamptz) > request.as_of
       order  by lower(pgrecall_internal._normalised(x.fact_key))
       offset 0
     ) as m
@@ -8741,7 +8748,7 @@ comment on function pgrecall.message_arm is
 create or replace function pgrecall_internal._similar_memories(
   bank pgrecall.bank, memory_ids bigint[], min_similarity double precision)
 returns table (from_id bigint, to_id bigint, similarity double precision)
-language plpgsql stable parallel safe rows 5
+language plpgsql stable parallel unsafe rows 5
 set search_path from current
 set jit = off
 -- Each branch has one right plan, which must not depend on statistics.
@@ -10215,6 +10222,13 @@ declare
   seed    record;
   found   record;
 begin
+  if exists (select from unnest(strengths) as s(strength)
+             where s.strength not between 0 and 1e100) then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'strengths must be numbers from 0 to 1e100',
+      hint    = 'Pass one for each seed, such as the score of its hit.';
+  end if;
   select array_agg(s.id) as ids, array_agg(s.strength / s.total) as masses
   into   seed
   from (
@@ -10291,7 +10305,7 @@ comment on function pgrecall.entity_walk is
 create or replace function pgrecall_internal._hop(
   bank pgrecall.bank, entity_ids bigint[], memory_ids bigint[], as_of timestamptz, hop integer)
 returns setof pgrecall.graph_edge
-language plpgsql stable parallel safe rows 100
+language plpgsql stable parallel unsafe rows 100
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
@@ -15197,6 +15211,7 @@ create or replace function pgrecall_internal._fact_of(memory pgrecall.memory)
 returns jsonb
 language plpgsql stable parallel safe
 set timezone = 'UTC'
+set extra_float_digits = 1
 as $$
 declare
   starts timestamptz := nullif(lower((memory).occurred), '-infinity');
@@ -16514,16 +16529,13 @@ begin
       limit  1
     ) as s
   ),
-  source as materialized (
-    select r.source_id, pgrecall_internal._source(sources, r.source_id) as source,
-           pgrecall_internal._trust(sources, r.source_id) as trust
-    from   row r
-    group  by r.source_id
-  ),
   weighed as materialized (
-    select r.*, o.source, o.trust
+    select r.*, pgrecall_internal._source(sources, r.source_id) as source, o.trust
     from   row r
-    join   source o on o.source_id is not distinct from r.source_id
+    cross  join lateral (
+      select pgrecall_internal._trust(sources, r.source_id) as trust
+      offset 0
+    ) as o
     where  o.trust > 0
   ),
   trusted as (
@@ -19122,7 +19134,7 @@ comment on function pgrecall.unsupersede is
 create or replace function pgrecall_internal._duplicates(
   bank text, min_similarity double precision, top_k integer)
 returns table (kept_id bigint, memory_id bigint, similarity double precision)
-language plpgsql stable parallel safe rows 100
+language plpgsql stable parallel unsafe rows 100
 set search_path from current
 set plan_cache_mode = force_custom_plan
 -- Without statistics of these rows the planner would choose a nested loop.
@@ -20146,7 +20158,7 @@ set search_path from current
 as $$
 declare
   name text;
-  done pgrecall.maintained;
+  did  pgrecall.maintained[];
   rest bigint := batch_size;
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -20159,13 +20171,22 @@ begin
     where  b.bank_id = maintain.bank or maintain.bank is null
     order  by b.bank_id
   loop
-    for done in
-      select m.* from pgrecall_internal._maintain_bank(name, batch_size) as m
-      where  m.documents > 0
-    loop
-      return next done;
-      rest := rest - done.documents;
-    end loop;
+    begin
+      did := array(
+        select m from pgrecall_internal._maintain_bank(name, batch_size) as m
+        where  m.documents > 0);
+    exception when others then
+      -- One bank must not keep the others from their turn; a later call tries it again.
+      if maintain.bank is not null and sqlstate <> '55P03' then
+        raise;
+      end if;
+      did := '{}';
+      raise warning using
+        errcode = sqlstate,
+        message = format('maintain() left bank "%s" out: %s', name, sqlerrm);
+    end;
+    return query select d.* from unnest(did) as d;
+    rest := rest - coalesce((select sum(d.documents) from unnest(did) as d), 0);
     exit when rest <= 0;
   end loop;
 end;
@@ -20175,8 +20196,9 @@ comment on function pgrecall.maintain is
 'length has changed, writes deferred links, deletes samples older than 30 days from recall_log; at '
 'most batch_size documents of each. bank null: of all banks in turn, until batch_size documents '
 'are done. Returns what it did, no row when nothing is left: call it until then. Weights wait for '
-'transactions that write into the bank; after a second it leaves them to a later call. Errors: '
-'RC001, 22023, 25001 isolation level above read committed.';
+'transactions that write into the bank; after a second it leaves them to a later call. A bank that '
+'another transaction holds, or whose work fails while all banks are asked for, is left out with a '
+'warning. Errors: RC001, 22023, 25001 isolation level above read committed.';
 
 -- operations/replica.sql
 -- How far a standby is behind its primary.
@@ -20437,7 +20459,8 @@ begin
   loop
     execute format('drop policy pgrecall_bank on %s', relation);
     if not exists (
-      select from pg_policy p where p.polrelid = relation and p.polname <> 'pgrecall_admin'
+      select from pg_policy p where p.polrelid = relation
+        and p.polname not in ('pgrecall_admin', 'pgrecall_searcher')
     ) then
       execute format('alter table %s disable row level security', relation);
     end if;

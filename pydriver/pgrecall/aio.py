@@ -26,7 +26,13 @@ from pgrecall.calls.call import Call, adapt, together
 from pgrecall.calls.recall import Answer
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import AsyncBoundedWork
-from pgrecall.connection.connecting import check_alive, is_alive, named_dsn, owns_transaction
+from pgrecall.connection.connecting import (
+    async_pipeline,
+    check_alive,
+    is_alive,
+    named_dsn,
+    owns_transaction,
+)
 from pgrecall.connection.recall_log_writer import RecallLogWriter
 from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, replica_dsn
 from pgrecall.connection.retries import is_transient, retry_delays
@@ -2289,7 +2295,7 @@ class AsyncRecall:
             if not before:
                 await cursor.execute(text, call.parameters, prepare=False)
             else:
-                async with connection.pipeline():  # one round trip
+                async with async_pipeline(connection):  # one round trip
                     for one in before:
                         await connection.execute(one.sql.encode(), one.parameters, prepare=False)
                     await cursor.execute(text, call.parameters, prepare=False)

@@ -26,7 +26,13 @@ from pgrecall.calls.call import Call, adapt, together
 from pgrecall.calls.recall import Answer
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import BoundedWork
-from pgrecall.connection.connecting import check_alive, is_alive, named_dsn, owns_transaction
+from pgrecall.connection.connecting import (
+    check_alive,
+    is_alive,
+    named_dsn,
+    owns_transaction,
+    pipeline,
+)
 from pgrecall.connection.recall_log_writer import RecallLogWriter
 from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, replica_dsn
 from pgrecall.connection.retries import is_transient, retry_delays
@@ -2253,7 +2259,7 @@ class Recall:
             if not before:
                 cursor.execute(text, call.parameters, prepare=False)
             else:
-                with connection.pipeline():  # one round trip
+                with pipeline(connection):  # one round trip
                     for one in before:
                         connection.execute(one.sql.encode(), one.parameters, prepare=False)
                     cursor.execute(text, call.parameters, prepare=False)

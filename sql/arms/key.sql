@@ -69,6 +69,7 @@ begin
       from   pgrecall.memory x
       where  x.bank_id = (request.bank).bank_id and x.fact_key is not null
         and  lower(pgrecall_internal._normalised(x.fact_key)) between k.key and k.key
+        and  coalesce(x.valid_to, 'infinity'::timestamptz) > request.as_of
       order  by lower(pgrecall_internal._normalised(x.fact_key))
       offset 0
     ) as m

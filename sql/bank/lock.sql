@@ -59,6 +59,12 @@ declare
   found_bank pgrecall.bank;
   nearest    text;
 begin
+  if current_setting('standard_conforming_strings') = 'off' then
+    raise exception using
+      errcode = 'object_not_in_prerequisite_state',
+      message = 'standard_conforming_strings is off: functions and filters would be misread',
+      hint    = 'Run: set standard_conforming_strings = on;';
+  end if;
   if bank is null then
     raise exception using
       errcode = 'null_value_not_allowed',

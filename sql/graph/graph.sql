@@ -275,6 +275,13 @@ declare
   seed    record;
   found   record;
 begin
+  if exists (select from unnest(strengths) as s(strength)
+             where s.strength not between 0 and 1e100) then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'strengths must be numbers from 0 to 1e100',
+      hint    = 'Pass one for each seed, such as the score of its hit.';
+  end if;
   select array_agg(s.id) as ids, array_agg(s.strength / s.total) as masses
   into   seed
   from (

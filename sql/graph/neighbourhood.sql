@@ -6,7 +6,7 @@
 create or replace function pgrecall_internal._hop(
   bank pgrecall.bank, entity_ids bigint[], memory_ids bigint[], as_of timestamptz, hop integer)
 returns setof pgrecall.graph_edge
-language plpgsql stable parallel safe rows 100
+language plpgsql stable parallel unsafe rows 100
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$

@@ -6,7 +6,7 @@
 create or replace function pgrecall_internal._similar_memories(
   bank pgrecall.bank, memory_ids bigint[], min_similarity double precision)
 returns table (from_id bigint, to_id bigint, similarity double precision)
-language plpgsql stable parallel safe rows 5
+language plpgsql stable parallel unsafe rows 5
 set search_path from current
 set jit = off
 -- Each branch has one right plan, which must not depend on statistics.

@@ -11,7 +11,7 @@
 create or replace function pgrecall_internal._duplicates(
   bank text, min_similarity double precision, top_k integer)
 returns table (kept_id bigint, memory_id bigint, similarity double precision)
-language plpgsql stable parallel safe rows 100
+language plpgsql stable parallel unsafe rows 100
 set search_path from current
 set plan_cache_mode = force_custom_plan
 -- Without statistics of these rows the planner would choose a nested loop.

@@ -82,7 +82,7 @@ set search_path from current
 as $$
 declare
   name text;
-  done pgrecall.maintained;
+  did  pgrecall.maintained[];
   rest bigint := batch_size;
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -95,13 +95,22 @@ begin
     where  b.bank_id = maintain.bank or maintain.bank is null
     order  by b.bank_id
   loop
-    for done in
-      select m.* from pgrecall_internal._maintain_bank(name, batch_size) as m
-      where  m.documents > 0
-    loop
-      return next done;
-      rest := rest - done.documents;
-    end loop;
+    begin
+      did := array(
+        select m from pgrecall_internal._maintain_bank(name, batch_size) as m
+        where  m.documents > 0);
+    exception when others then
+      -- One bank must not keep the others from their turn; a later call tries it again.
+      if maintain.bank is not null and sqlstate <> '55P03' then
+        raise;
+      end if;
+      did := '{}';
+      raise warning using
+        errcode = sqlstate,
+        message = format('maintain() left bank "%s" out: %s', name, sqlerrm);
+    end;
+    return query select d.* from unnest(did) as d;
+    rest := rest - coalesce((select sum(d.documents) from unnest(did) as d), 0);
     exit when rest <= 0;
   end loop;
 end;
@@ -111,5 +120,6 @@ comment on function pgrecall.maintain is
 'length has changed, writes deferred links, deletes samples older than 30 days from recall_log; at '
 'most batch_size documents of each. bank null: of all banks in turn, until batch_size documents '
 'are done. Returns what it did, no row when nothing is left: call it until then. Weights wait for '
-'transactions that write into the bank; after a second it leaves them to a later call. Errors: '
-'RC001, 22023, 25001 isolation level above read committed.';
+'transactions that write into the bank; after a second it leaves them to a later call. A bank that '
+'another transaction holds, or whose work fails while all banks are asked for, is left out with a '
+'warning. Errors: RC001, 22023, 25001 isolation level above read committed.';

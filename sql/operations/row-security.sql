@@ -110,7 +110,8 @@ begin
   loop
     execute format('drop policy pgrecall_bank on %s', relation);
     if not exists (
-      select from pg_policy p where p.polrelid = relation and p.polname <> 'pgrecall_admin'
+      select from pg_policy p where p.polrelid = relation
+        and p.polname not in ('pgrecall_admin', 'pgrecall_searcher')
     ) then
       execute format('alter table %s disable row level security', relation);
     end if;

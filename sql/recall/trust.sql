@@ -93,16 +93,13 @@ begin
       limit  1
     ) as s
   ),
-  source as materialized (
-    select r.source_id, pgrecall_internal._source(sources, r.source_id) as source,
-           pgrecall_internal._trust(sources, r.source_id) as trust
-    from   row r
-    group  by r.source_id
-  ),
   weighed as materialized (
-    select r.*, o.source, o.trust
+    select r.*, pgrecall_internal._source(sources, r.source_id) as source, o.trust
     from   row r
-    join   source o on o.source_id is not distinct from r.source_id
+    cross  join lateral (
+      select pgrecall_internal._trust(sources, r.source_id) as trust
+      offset 0
+    ) as o
     where  o.trust > 0
   ),
   trusted as (

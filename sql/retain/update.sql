@@ -11,6 +11,7 @@ create or replace function pgrecall_internal._fact_of(memory pgrecall.memory)
 returns jsonb
 language plpgsql stable parallel safe
 set timezone = 'UTC'
+set extra_float_digits = 1
 as $$
 declare
   starts timestamptz := nullif(lower((memory).occurred), '-infinity');

@@ -141,7 +141,7 @@ begin
   ) then
     raise exception using errcode = 'data_exception', message = 'not a time';
   end if;
-  if jsonb_typeof(value) = 'string' and ends ->> 0 ~ '^\d{4}-\d{2}-\d{2}$' then
+  if jsonb_typeof(value) = 'string' and ends ->> 0 ~ '^\d{4,6}-\d\d-\d\d( BC)?$' then
     span := tstzrange((ends ->> 0)::date, (ends ->> 0)::date + 1);
   elsif jsonb_typeof(value) = 'string' then
     span := tstzrange((ends ->> 0)::timestamptz, (ends ->> 0)::timestamptz, '[]');

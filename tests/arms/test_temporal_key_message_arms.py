@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sqlcalls import Connection, call, counted_scans, create, ids, retain, shared_ranks
+from sqlcalls import Connection, call, counted_scans, create, ids, retain, rows, shared_ranks
 
 WINDOW = "[2026-03-10,2026-03-12)"
 
@@ -232,6 +232,22 @@ def test_keys_are_of_the_bank_type_and_time_asked_for(connection: Connection) ->
     assert found(fact_types=["world"]) == [new]
     assert found(filter=["contains", "tags", ["x"]]) == [new]
     assert found(as_of="2026-01-15") == [old]
+
+
+def test_a_key_costs_no_more_the_more_often_it_was_replaced(connection: Connection) -> None:
+    create(connection)
+    (latest,) = retain(connection, [{"text": "version", "fact_key": "k"}])
+    for n in range(300):
+        statement = "select memory_id from pgrecall.update_memory('b', %s, %s)"
+        latest = rows(connection, statement, latest, f'{{"text": "version {n}"}}')[0][0]
+
+    def read(key: str) -> int:
+        statement = "select * from pgrecall.key_arm('b', %s)"
+        plan = rows(connection, "explain (analyze, buffers, format json) " + statement, key)[0][0]
+        return int(plan[0]["Plan"]["Shared Hit Blocks"])
+
+    read("k")
+    assert read("k") < read("no key") + 100
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import namedtuple_row
 
 from pgrecall import (
     AsyncRecall,
@@ -480,3 +481,28 @@ def test_the_owner_of_schemas_alone_installs_and_asks_through_a_pooler(
             admin.execute(f"drop role {role}".encode())
 
     assert found == ["Ana leads Atlas."] * 10
+
+
+def test_a_task_cancelled_as_it_begins_to_send_leaves_no_pipeline(database: str, bank: str) -> None:
+    async def body() -> None:
+        async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
+            memory = AsyncRecall(connection, embedder=None)
+            await memory.recall("b", "warm")
+            for steps in range(4):
+                await asyncio.sleep(0.2)  # then psycopg lets others run as it enters a pipeline
+                asked = asyncio.create_task(memory.recall("b", "who leads Atlas?", timeout=30))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                asked.cancel()
+                await asyncio.gather(asked, return_exceptions=True)
+                assert connection.pgconn.pipeline_status == psycopg.pq.PipelineStatus.OFF
+            await connection.execute("create table kept ()")
+        async with await psycopg.AsyncConnection.connect(database) as other:
+            await other.execute("select from kept")
+
+    asyncio.run(body())
+
+
+def test_the_rows_of_the_caller_do_not_matter_to_a_deadline(database: str, bank: str) -> None:
+    with psycopg.connect(database, row_factory=namedtuple_row) as connection:
+        assert Recall(connection, embedder=None).recall("b", "who leads Atlas?", timeout=30)

@@ -314,6 +314,7 @@ def test_a_right_that_is_missing_is_said(connection: Connection, memory: Recall)
         ("/facts", {"bank": "b", "filter": "colour = 1"}, 400, 'unknown column "colour"'),
         ("/facts", {"bank": "b", "filter": "1) or (1=1"}, 400, "filter"),
         ("/facts", {"bank": "b", "since": "soon"}, 400, "must be a day"),
+        ("/facts", {"bank": "b", "until": "9999-12-31"}, 400, "of the years 2 to 9998"),
         ("/facts", {"bank": "b", "type": "tale"}, 400, "has no fact type"),
         ("/timeline", {"bank": "b", "unit": "fortnight"}, 400, "unit must be one of"),
         ("/graph", {"bank": "b", "hops": "9"}, 400, "hops must be one of"),

@@ -386,3 +386,17 @@ def test_many_calls_in_a_transaction_take_no_transaction_id_each(database: str) 
     assert before
     assert after
     assert after[0] == before[0] + 1
+
+
+def test_a_session_that_would_misread_functions_is_refused(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select pgrecall.create_bank('b')")
+        connection.execute("select pgrecall.retain('b', '[\"kept\"]')")
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("set standard_conforming_strings = off")
+        for one in ("hybrid_recall('b', 'kept')", "forget_where('b', filter => 'confidence < 1')"):
+            with refused(
+                connection, "55000", "standard_conforming_strings is off: functions and filters"
+                " would be misread", "^Run: set standard_conforming_strings = on;$"
+            ):  # fmt: skip
+                connection.execute(f"select pgrecall.{one}".encode())

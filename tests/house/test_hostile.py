@@ -21,6 +21,8 @@ from psycopg.conninfo import make_conninfo
 import servers
 from pgrecall import Recall, schema
 from pgrecall.command import main
+from pgrecall.doctor import checks
+from pgrecall.errors import InstallError
 from pgrecall.server import build
 from servers import ROUTES, Server
 from sqlcalls import READS, column, fill, found_by, rows, value
@@ -195,3 +197,22 @@ def test_the_caller_gets_its_path_back(server: Server, hostile: str) -> None:
         schema.migrate(connection)
 
         assert value(connection, "show search_path") == "public"
+
+
+@pytest.mark.parametrize("route", ["extension", "driver"])
+def test_a_superuser_runs_nothing_of_a_schema_that_belongs_to_another(
+    server: Server, hostile: str, route: str
+) -> None:
+    with psycopg.connect(hostile, autocommit=True) as connection:
+        connection.execute(f"create schema pgrecall authorization {ATTACKER}")
+        connection.execute(f"set role {ATTACKER}")
+        connection.execute(
+            "create function pgrecall.version() returns text language plpgsql as $$"
+            " begin raise 'hijacked'; end $$"
+        )
+
+    with pytest.raises((psycopg.Error, InstallError), match=f'belongs to "{ATTACKER}"'):
+        install(route, server, hostile)
+    with psycopg.connect(hostile, autocommit=True) as connection:
+        found = {one.about: one for one in checks.examine_connected(connection)}
+        assert f'belongs to "{ATTACKER}"' in found["pgrecall"].found

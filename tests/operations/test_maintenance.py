@@ -187,3 +187,22 @@ def test_maintain_that_is_stopped_keeps_what_calls_before_it_did(database: str) 
 
     assert stopped == reached
     assert rest == [("b", "weigh", "memory", SHORT + LONG - 400)]
+
+
+def test_a_bank_that_another_transaction_holds_does_not_keep_the_others_from_their_turn(
+    database: str,
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection, psycopg.connect(database) as one:
+        for bank in ("a", "b", "c"):
+            create(connection, bank)
+            retain(connection, ["x"], bank=bank, link="deferred")
+        one.execute("select pgrecall.configure_bank('b', '{}')")
+
+        while done := maintain(connection):
+            assert "b" not in {bank for bank, *_ in done}
+        assert maintain(connection, bank="b") == []
+        waiting = column(connection, "select bank_id from pgrecall.memory where not is_linked")
+        one.rollback()
+
+        assert waiting == ["b"]
+        assert maintain(connection, bank="b") == [("b", "link", "memory", 1)]

@@ -242,6 +242,13 @@ def fast(connection: Connection) -> Connection:
     return connection
 
 
+def test_row_security_ends_where_there_are_roles_too(fast: Connection) -> None:
+    fast.execute("select pgrecall.disable_row_security()")
+    fast.execute("set local role acme")
+
+    assert value(fast, "select count(*) from pgrecall.hybrid_recall('bolt', 'Ana')") > 0
+
+
 SEARCHED = """
 select searched.arms is not null, (searched.hits)[1].text
 from   pgrecall_internal._searched_recall(

@@ -86,9 +86,9 @@ def limit_time(seconds: float) -> Call[Any, None]:
     Until unlimit_time() or the end of the transaction.
     """
     return Call(
-        "select set_config('pgrecall.statement_timeout', old.value, true),"
+        "select set_config('pgrecall.statement_timeout', old.value, true) as former,"
         " set_config('statement_timeout', least(nullif(extract(epoch from old.value::interval)"
-        " * 1000.0, 0.0), %(milliseconds)s)::bigint::pg_catalog.text, true)"
+        " * 1000.0, 0.0), %(milliseconds)s)::bigint::pg_catalog.text, true) as used"
         " from (select current_setting('statement_timeout')) as old(value)",
         {"milliseconds": math.ceil(seconds * 1000)},
         tuple_row,

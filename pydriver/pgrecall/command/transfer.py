@@ -70,12 +70,13 @@ def export(options: SimpleNamespace, console: Console) -> int:
         lines = Recall(connection, embedder=None).export(options.bank)
         first = next(iter(lines), None)  # an unknown bank must not clear the file
         out = console.file
-        if options.file is not None:
+        is_piped = options.file is None or str(options.file) == "-"
+        if not is_piped:
             out = stack.enter_context(options.file.open("w", encoding="utf-8", newline="\n"))
         for line in _chained(first, lines):
             out.write(f"{line}\n")
             count += 1
-    if options.file is not None:
+    if not is_piped:
         said = f'exported {count:,} rows of bank "{options.bank}"'
         print_done(options, console, said, bank_id=options.bank, rows=count)
     return 0

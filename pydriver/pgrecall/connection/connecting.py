@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import psycopg
@@ -40,3 +43,25 @@ def owns_transaction(connection: psycopg.BaseConnection[object]) -> bool:
     """Return whether a statement sent now is a transaction of its own."""
     idle = psycopg.pq.TransactionStatus.IDLE
     return connection.autocommit and connection.info.transaction_status == idle
+
+
+def pipeline(connection: psycopg.Connection[Any]) -> AbstractContextManager[object]:
+    """Send the statements of a block without waiting for the answer to each."""
+    return connection.pipeline()
+
+
+@asynccontextmanager
+async def async_pipeline(connection: psycopg.AsyncConnection[Any]) -> AsyncIterator[None]:
+    """Send the statements of a block without waiting for the answer to each.
+
+    A connection whose task is cancelled while it enters the pipeline would never leave it, and
+    lose what is written next. So it is entered by a task that is not cancelled.
+    """
+    async with AsyncExitStack() as stack:
+        entering = asyncio.ensure_future(stack.enter_async_context(connection.pipeline()))
+        try:
+            await asyncio.shield(entering)
+        except asyncio.CancelledError:
+            await entering
+            raise
+        yield

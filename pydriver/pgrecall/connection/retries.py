@@ -11,7 +11,7 @@ import psycopg
 from pgrecall.connection.tracing import Trace
 
 _RETRY_SECONDS = (0.05, 0.2, 0.8)
-_TRIES = 3  # retries
+RETRIES = 3
 _CONFLICT_TRIES = 12  # retries of conflicts between transactions
 _ROLLED_BACK = ("40001", "40P01", "57P03")  # nothing was done, so a retry is safe
 _CONNECTION_LOST = ("08", "57P01", "57P02")
@@ -20,7 +20,7 @@ _NOT_YET = ("starting up", "shutting down", "recovery", "too many", "connection 
 
 
 def retry_delays() -> Iterator[float]:
-    """Yield the seconds to wait before each retry, with a random part."""
+    """Yield, without end, the seconds to wait before each retry, with a random part."""
     for seconds in chain(_RETRY_SECONDS, repeat(_RETRY_SECONDS[-1])):
         yield seconds * random.uniform(0.5, 1.5)
 
@@ -30,7 +30,7 @@ def is_transient(
 ) -> bool:
     """Return whether a retry of a call may succeed and is safe, after some retries."""
     state = error.sqlstate or ""
-    if repetitions >= (_CONFLICT_TRIES if state == "40001" else _TRIES):
+    if repetitions >= (_CONFLICT_TRIES if state == "40001" else RETRIES):
         return False
     if not trace.is_sent:
         return _may_connect(error)

@@ -128,6 +128,11 @@ class Asked:
             raise InvalidArgument(
                 f'{name} must be a day, not "{found[:80]}"', hint="Such as 2026-03-05."
             ) from error
+        if not 1 < read.year < 9999:  # its day may begin or end in another year elsewhere
+            raise InvalidArgument(
+                f"{name} must be a day of the years 2 to 9998, not of {read.year}",
+                hint="Leave it empty for an open side.",
+            )
         return read if read.tzinfo else read.replace(tzinfo=timezone.utc)
 
     def during(self) -> Period | None:

@@ -90,7 +90,10 @@ def _vector(recall: Recall) -> Finding:
 
 
 def _pgrecall(connection: Connection) -> Finding:
-    installed = schema.installed_version(connection)
+    try:
+        installed = schema.installed_version(connection)
+    except RecallError as error:
+        return Finding("bad", "pgrecall", error.message, error.hint)
     if installed is None:
         return Finding("bad", "pgrecall", "not installed in this database", "Run: pgrecall migrate")
     if installed != __version__:

@@ -10,9 +10,10 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
-from pgrecall.connection.retries import retry_delays
+from pgrecall.connection.retries import RETRIES, retry_delays
 from pgrecall.retaining.facts import Fact
 from pgrecall.rows import ExtractionFailure
 
@@ -46,7 +47,7 @@ def extracted(
         Facts, with the session and time of the messages as defaults; and the error, or None.
 
     """
-    delays = retry_delays()
+    delays = islice(retry_delays(), RETRIES)
     while True:
         try:
             facts = [_with_origin(fact, messages) for fact in extract(messages)]

@@ -36,6 +36,13 @@ _QUEUE = "select pg_advisory_xact_lock(hashtextextended('pgrecall', 0))"
 _PATH = "pg_catalog, pg_temp"
 _SET = "select pg_catalog.set_config(%s, %s, true)"
 
+# The owner of the schema, whose functions a superuser must not run.
+_LESSER_OWNER = (
+    "select r.rolname from pg_namespace n join pg_roles r on r.oid = n.nspowner"
+    " where n.nspname = 'pgrecall' and not r.rolsuper"
+    " and (select s.rolsuper from pg_roles s where s.rolname = current_user)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class MigrationResult:
@@ -102,7 +109,18 @@ def script(name: str) -> str:
 
 
 def installed_version(connection: Connection) -> str | None:
-    """Return the version of pgrecall in the database, such as ``0.1.0``; None if missing."""
+    """Return the version of pgrecall in the database, such as ``0.1.0``; None if missing.
+
+    Raises:
+        InstallError: a superuser asks, and the schema belongs to a role that is none.
+
+    """
+    owner = _scalar(connection, _LESSER_OWNER)
+    if owner is not None:
+        raise InstallError(
+            f'schema "pgrecall" belongs to "{owner}", whose functions would run as superuser',
+            hint=f'Connect as "{owner}"; or, if it is not yours: drop schema pgrecall cascade;',
+        )
     if not _scalar(connection, "select to_regprocedure('pgrecall.version()') is not null"):
         return None
     return str(_scalar(connection, "select pgrecall.version()"))
