@@ -22,7 +22,7 @@ begin
     '       null::bigint, null::text '
     'from   %2$s as r '
     'cross  join lateral (select %3$s as fact) as x '
-    'where  r.%1$I = any ($1::%4$s[]) and x.fact ? ''text''',
+    'where  r.%1$I = any ($1::%4$s[]) and trim(x.fact ->> ''text'') <> ''''',
     attachment.key, relation,
     pgrecall_internal._row_expression(
       relation, attachment.relation, attachment.key, attachment.fact_type, attachment.columns),

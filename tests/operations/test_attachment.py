@@ -43,7 +43,7 @@ FIELDS = (
     ' "metadata": ["author"]}'
 )
 # What the bank should hold, from the table itself.
-SAID = "select id::text, body from ticket where body <> '' order by 1"
+SAID = "select id::text, body from ticket where trim(body) <> '' order by 1"
 HELD = (
     "select w.key, m.text from pgrecall.attached_row w"
     " join pgrecall.memory m using (bank_id, memory_id)"
@@ -147,6 +147,7 @@ def test_a_row_of_a_recall_joins_back_by_key(bank: Connection) -> None:
         ("update ticket set author = 'Dee' where id = 1", {"changed": 1}),
         ("update ticket set weight = 1 where id = 1", {"unchanged": 1}),
         ("update ticket set body = null where id = 1", {"removed": 1}),
+        ("update ticket set body = '   ' where id = 1", {"removed": 1}),
         ("update ticket set body = 'Now said.' where id = 3", {"added": 1}),
         ("update ticket set id = 9 where id = 1", {"added": 1, "removed": 1}),
         ("update ticket set id = -id", {"added": 2, "removed": 2, "unchanged": 2}),
