@@ -904,11 +904,12 @@ def test_an_export_is_imported_as_it_was(run: Run, bank: str, tmp_path: Path) ->
 
     exported = run("export", bank, str(file))
     printed = run("export", bank)
+    piped = run("export", bank, "-")
     imported = run("import", str(file), "--bank", "copy")
 
     count = len(file.read_text().splitlines())
     assert exported[:2] == (0, f'exported {count} rows of bank "b"\n')
-    assert printed[1] == file.read_text()
+    assert printed[1] == piped[1] == file.read_text()
     assert imported[:2] == (0, f'imported {count} rows into bank "copy"\n')
     assert run("import", str(file), "--bank", "copy")[1] == 'imported 0 rows into bank "copy"\n'
     again = run("export", "copy")[1].splitlines()

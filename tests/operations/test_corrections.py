@@ -718,3 +718,15 @@ def test_ten_years_of_corrections_are_undone_row_for_row(bank: Connection) -> No
         call(bank, function, bank="b", **arguments)
 
     assert contents(bank) == states.pop()
+
+
+def test_what_sets_how_an_index_is_searched_is_called_in_no_parallel_plan(
+    connection: Connection,
+) -> None:
+    create(connection)
+    connection.execute("select pgrecall.configure_bank('b', '{\"vector_search\": \"binary\"}')")
+    retain(connection, [{"text": "Ana likes tea.", "embedding": [1, 0, 0]},
+                        {"text": "ana  likes TEA.", "embedding": [1, 0, 0]}])  # fmt: skip
+    connection.execute("set local debug_parallel_query = on")
+
+    assert len(call(connection, "consolidate", bank="b", dry_run=True)) == 1

@@ -554,3 +554,25 @@ def test_what_to_forget_is_said_in_one_way(
         recall.forget("b", **arguments)
 
     assert caught.value.hint
+
+
+def test_an_update_takes_over_a_confidence_to_its_last_digit(connection: Connection) -> None:
+    create(connection)
+    (memory,) = retain(connection, [{"text": "pi", "confidence": 0.3141593}])
+    connection.execute("set local extra_float_digits = -10")
+    connection.execute("select pgrecall.update_memory('b', %s, '{\"tags\": [\"t\"]}')", [memory])
+    connection.execute("reset extra_float_digits")
+
+    statement = "select distinct confidence from pgrecall.memory"
+    assert rows(connection, statement) == [(0.3141593,)]
+
+
+def test_a_date_of_any_year_is_a_day(connection: Connection) -> None:
+    create(connection)
+    retain(
+        connection,
+        [{"text": t, "occurred": t} for t in ("0044-03-15 BC", "2026-03-05", "12026-03-05")],
+    )
+
+    statement = "select distinct upper(occurred) - lower(occurred) from pgrecall.memory"
+    assert [str(one) for (one,) in rows(connection, statement)] == ["1 day, 0:00:00"]

@@ -105,7 +105,7 @@ def upgrade_script(before: str) -> str:
     deltas = [(path, phases(path.read_text(encoding="utf-8"))) for path in delta_paths(before)]
     swap = "".join(phase["swap"] for _, phase in deltas)
     early, late = _logic_around_swap(swap)
-    begin = (FRAME / "begin.sql").read_text(encoding="utf-8").strip() + "\n\n"
+    begin = _frame("begin.sql").strip() + "\n\n"
     parts = [
         _header(f"pgrecall {before} to {version()}"),
         begin.replace("{before}", before)
@@ -161,7 +161,7 @@ def setup_of(version: str, branches: Sequence[tuple[str, str, str]]) -> str:
         branch.format(before=before, tag=before.replace(".", "_"), script=script, done=done)
         for before, script, done in branches
     )
-    frame = (FRAME / "setup.sql").read_text(encoding="utf-8")
+    frame = _frame("setup.sql")
     return _header(f"pgrecall {version}, the extension") + frame.replace(
         "{version}", version
     ).replace("{scripts}\n", scripts)
@@ -431,6 +431,12 @@ def _state_statements(kind: str) -> list[str]:
         for statement in statements(path.read_text(encoding="utf-8"))
         if bare(statement).startswith(kind)
     ]
+
+
+def _frame(name: str) -> str:
+    """Read a part of the frame, with the check of who owns the schema."""
+    part, owner = ((FRAME / one).read_text(encoding="utf-8") for one in (name, "owner.sql"))
+    return part.replace("{owner}\n", owner)
 
 
 def _array(deltas: Sequence[tuple[Path, object]], directive: str) -> str:
