@@ -5736,25 +5736,6 @@ comment on function pgrecall_internal._refresh_weights is
 'Recomputes the BM25 weights of the documents of a kind with ids above after, up to upto; is_full: '
 'also their lexical_document.';
 
-create or replace function pgrecall_internal._count_lexemes(
-  bank pgrecall.bank, kind text, after bigint, upto bigint)
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
-  select bank.bank_id, _count_lexemes.kind, x.lexeme, x.documents
-  from   pgrecall_internal._document_counts(bank, _count_lexemes.kind, after, upto) as x
-  order  by pgrecall_internal._dimension(x.lexeme), x.lexeme
-  on conflict on constraint lexeme_pkey do update
-  set document_count = l.document_count + excluded.document_count;
-end;
-$$;
-comment on function pgrecall_internal._count_lexemes is
-'Adds the documents with ids above after, up to upto, to the counts of their lexemes.';
-
 create or replace function pgrecall_internal._count_mentions(
   bank text, after bigint, upto bigint, ids bigint[] default null,
   counted pgrecall.mention[] default '{}')
@@ -5913,7 +5894,13 @@ begin
   if kind = 'memory' then
     perform pgrecall_internal._count_mentions(bank.bank_id, after, batch.last_id);
   end if;
-  perform pgrecall_internal._count_lexemes(bank, kind, after, batch.last_id);
+  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
+  select bank.bank_id, _refresh_collection.kind, x.lexeme, x.documents
+  from   pgrecall_internal._document_counts(
+           bank, _refresh_collection.kind, after, batch.last_id) as x
+  order  by pgrecall_internal._dimension(x.lexeme), x.lexeme
+  on conflict on constraint lexeme_pkey do update
+  set document_count = l.document_count + excluded.document_count;
   average := (old_length + coalesce(batch.total_length, 0))
              / greatest(old_count + batch.documents, 1);
   -- k1 or b may have changed.
@@ -6377,8 +6364,8 @@ as $$
 declare
   words  text[];
   spaced text[];  -- the same, each after a space
-  runs   text[];
   firsts integer[];
+  is_genitive boolean := query ~ 's [[:upper:]]';
 begin
   -- Most questions name nobody. It is cheaper to find out whether a question contains a name, and
   -- at which words, than to list all its phrases with their positions. Text without spaces between
@@ -6386,26 +6373,23 @@ begin
   if query !~ ('[' || pgrecall_internal._cjk() || ']') then
     words := (string_to_array(pgrecall.normalised_name(left(query, 4000)), ' '))[:200];
     spaced := string_to_array(' ' || array_to_string(words, E'\n '), E'\n');
-    runs := (
-      select array_agg(array[
-               w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
-               w.a || w.b || w.c || w.d || w.e, w.a || w.b || w.c || w.d || w.e || w.f,
-               w.a || w.b || w.c || w.d || w.e || w.f || w.g,
-               w.a || w.b || w.c || w.d || w.e || w.f || w.g || w.h])
-      from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], spaced[6:], spaced[7:],
-                    spaced[8:]) as w(a, b, c, d, e, f, g, h)
-    );
-    if query ~ 's [[:upper:]]' then
-      runs := array(
-        select unnest(array[r, case when r like '%s' then left(r, -1) end]) from unnest(runs) as r);
-    end if;
     firsts := array(
       select distinct w.n::integer
       from   pgrecall.entity_alias a
       join   unnest(words) with ordinality as w(word, n)
         on   starts_with(a.alias || ' ', w.word || ' ')
              or starts_with(a.alias || 's ', w.word || ' ')
-      where  a.bank_id = _query_names.bank and a.alias = any (runs)
+      where  a.bank_id = _query_names.bank and a.alias = any (array(
+        select unnest(case when is_genitive
+                        then array[r.run, case when r.run like '%s' then left(r.run, -1) end]
+                        else array[r.run] end)
+        from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], spaced[6:],
+                      spaced[7:], spaced[8:]) as w(a, b, c, d, e, f, g, h)
+        cross  join lateral unnest(array[
+                 w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
+                 w.a || w.b || w.c || w.d || w.e, w.a || w.b || w.c || w.d || w.e || w.f,
+                 w.a || w.b || w.c || w.d || w.e || w.f || w.g,
+                 w.a || w.b || w.c || w.d || w.e || w.f || w.g || w.h]) as r(run)))
     );
     if firsts = '{}' then
       return;
@@ -7443,8 +7427,9 @@ comment on function pgrecall_internal._arms_found is 'The arms that have any of 
 -- A key is compared as a whole, in any case and Unicode form: every run of one to five words of the
 -- query is looked up in the index on keys, and so is the whole query. A longer key is more
 -- specific, so its length is the score.
-create or replace function pgrecall_internal._key_search(
-  request pgrecall_internal.request, out memory_ids bigint[], out scores double precision[])
+create or replace function pgrecall_internal._key_arm(
+  request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
+returns pgrecall_internal.arm_result
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
@@ -7454,89 +7439,12 @@ set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
+  result pgrecall_internal.arm_result;
   asked  text := lower(request.query);
-  words  text[] := (regexp_split_to_array(left(asked, 2000), '\s+'))[:200];
+  words  text[];
   spaced text[];  -- the same, each after a space
   heads  text[];  -- the words without the punctuation before them
   tails  text[];  -- each after a space, without the punctuation behind them
-  given  text[];
-  keys   text[];
-begin
-  heads := array(
-    select regexp_replace(w.word, '^[^[:alnum:]._+#@/$~-]+', '')
-    from   unnest(words) with ordinality as w(word, n)
-    order  by w.n);
-  spaced := array(
-    select ' ' || w.word from unnest(words) with ordinality as w(word, n) order by w.n);
-  tails := array(
-    select ' ' || regexp_replace(w.word, '[^[:alnum:]_+#/$%-]+$', '')
-    from   unnest(words) with ordinality as w(word, n)
-    order  by w.n);
-  -- The whole query, and runs of one to five of its words, with and without the punctuation around
-  -- them.
-  keys := array(
-    select trim(asked)
-    union
-    select unnest(array[
-             w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
-             w.a || w.b || w.c || w.d || w.e,
-             regexp_replace(w.head, '[^[:alnum:]_+#/$%-]+$', ''),
-             w.head || w.b_tail, w.head || w.b || w.c_tail, w.head || w.b || w.c || w.d_tail,
-             w.head || w.b || w.c || w.d || w.e_tail])
-    from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], heads, tails[2:],
-                  tails[3:], tails[4:], tails[5:])
-             as w(a, b, c, d, e, head, b_tail, c_tail, d_tail, e_tail)
-  );
-  -- Keys named by the call outrank keys that occur in the query.
-  if jsonb_typeof(request.options -> 'keys') = 'array' then
-    given := array(
-      select lower(pgrecall_internal._normalised(btrim(k, E' \t\r\n')))
-      from   jsonb_array_elements_text(request.options -> 'keys') as k);
-    keys := array(select unnest(keys) union select unnest(given));
-  end if;
-  select array_agg(f.memory_id order by f.score desc, f.memory_id desc),
-         array_agg(f.score order by f.score desc, f.memory_id desc)
-  into   memory_ids, scores
-  from (
-    select m.memory_id,
-           case when k.key = any (given) then 1000 else length(m.fact_key) end::double precision
-             as score
-    from   unnest(keys) as k(key)
-    cross  join lateral (
-      -- Only one index provides this range in this order, however small the planner believes the
-      -- bank to be.
-      select x.memory_id, x.fact_key
-      from   pgrecall.memory x
-      where  x.bank_id = (request.bank).bank_id and x.fact_key is not null
-        and  lower(pgrecall_internal._normalised(x.fact_key)) between k.key and k.key
-        and  coalesce(x.valid_to, 'infinity'::timestamptz) > request.as_of
-      order  by lower(pgrecall_internal._normalised(x.fact_key))
-      offset 0
-    ) as m
-  ) as f;
-  select coalesce(array_agg(memory_ids[p.place] order by p.n), '{}'),
-         coalesce(array_agg(scores[p.place] order by p.n), '{}')
-  into   memory_ids, scores
-  from   unnest(pgrecall_internal._visible_places(request, memory_ids, request.depth))
-           with ordinality as p(place, n);
-end;
-$$;
-comment on function pgrecall_internal._key_search is
-'The memories whose key is among the option keys, with score 1,000, and those whose key occurs in '
-'the query, the longest first.';
-
-create or replace function pgrecall_internal._key_arm(
-  request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
-returns pgrecall_internal.arm_result
-language plpgsql stable parallel safe
-set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-  result pgrecall_internal.arm_result;
-  search record;
 begin
   result.is_run := coalesce((
     select true from pgrecall.memory m
@@ -7546,17 +7454,74 @@ begin
   ), false);
   if not result.is_run then
     result.reason := 'no fact of the bank has a key';
+    return result;
   elsif is_planned then
     result.reason := 'the bank has facts with keys';
-  else
-    search := pgrecall_internal._key_search(request);
-    result.memory_ids := search.memory_ids;
-    result.scores := search.scores;
+    return result;
   end if;
+  select array_agg(w.word order by w.n), array_agg(' ' || w.word order by w.n),
+         array_agg(regexp_replace(w.word, '^[^[:alnum:]._+#@/$~-]+', '') order by w.n),
+         array_agg(' ' || regexp_replace(w.word, '[^[:alnum:]_+#/$%-]+$', '') order by w.n)
+  into   words, spaced, heads, tails
+  from   unnest((regexp_split_to_array(left(asked, 2000), '\s+'))[:200])
+           with ordinality as w(word, n);
+  with key as (
+    select k.key, bool_or(k.is_given) as is_given
+    from (
+      -- The whole query, and runs of one to five of its words, with and without the punctuation
+      -- around them.
+      select trim(asked), false
+      union all
+      select unnest(array[
+               w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
+               w.a || w.b || w.c || w.d || w.e,
+               regexp_replace(w.head, '[^[:alnum:]_+#/$%-]+$', ''),
+               w.head || w.b_tail, w.head || w.b || w.c_tail, w.head || w.b || w.c || w.d_tail,
+               w.head || w.b || w.c || w.d || w.e_tail]), false
+      from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], heads, tails[2:],
+                    tails[3:], tails[4:], tails[5:])
+               as w(a, b, c, d, e, head, b_tail, c_tail, d_tail, e_tail)
+      union all
+      select lower(pgrecall_internal._normalised(btrim(x, E' \t\r\n'))), true
+      from   jsonb_array_elements_text(case
+               when jsonb_typeof(request.options -> 'keys') = 'array'
+               then request.options -> 'keys' else '[]' end) as x
+    ) as k(key, is_given)
+    group  by k.key
+  ),
+  found as (
+    select array_agg(s.memory_id order by s.score desc, s.memory_id desc) as ids,
+           array_agg(s.score order by s.score desc, s.memory_id desc) as scores
+    from (
+      -- Keys named by the call outrank keys that occur in the query.
+      select m.memory_id,
+             case when k.is_given then 1000 else length(m.fact_key) end::double precision as score
+      from   key k
+      cross  join lateral (
+        -- Only one index provides this range in this order, however small the planner believes the
+        -- bank to be.
+        select x.memory_id, x.fact_key
+        from   pgrecall.memory x
+        where  x.bank_id = (request.bank).bank_id and x.fact_key is not null
+          and  lower(pgrecall_internal._normalised(x.fact_key)) between k.key and k.key
+          and  coalesce(x.valid_to, 'infinity'::timestamptz) > request.as_of
+        order  by lower(pgrecall_internal._normalised(x.fact_key))
+        offset 0
+      ) as m
+    ) as s
+  )
+  select coalesce(array_agg(f.ids[p.place] order by p.n), '{}'),
+         coalesce(array_agg(f.scores[p.place] order by p.n), '{}')
+  into   result.memory_ids, result.scores
+  from   found f
+  cross  join lateral unnest(pgrecall_internal._visible_places(request, f.ids, request.depth))
+           with ordinality as p(place, n);
   return result;
 end;
 $$;
-comment on function pgrecall_internal._key_arm is 'Worker of the key arm.';
+comment on function pgrecall_internal._key_arm is
+'Worker of the key arm: the memories whose key is among the option keys, with score 1,000, and '
+'those whose key occurs in the query, the longest first.';
 
 create or replace function pgrecall.key_arm(
   bank       text,
@@ -8218,67 +8183,51 @@ $do$;
 comment on function pgrecall_internal._occurred_near is
 '_temporal_sql() of a request without a filter, by occurred alone.';
 
-create or replace function pgrecall_internal._temporal_search(
-  request pgrecall_internal.request, out memory_ids bigint[], out scores double precision[])
-language plpgsql stable parallel safe
-set search_path from current
-set jit = off
-as $$
-declare
-  bank   constant pgrecall.bank := request.bank;
-  model  constant text := coalesce(bank.embedding_model, '');
-  during tstzrange;
-  slack  interval;
-begin
-  -- A bound in the first 13 or the last 276 years that PostgreSQL can represent becomes infinite,
-  -- because the slack might not fit.
-  during := tstzrange(
-    case when lower(request.during) >= '4700-01-01 BC' then lower(request.during)
-         else '-infinity' end,
-    case when upper(request.during) <= '294000-01-01' then upper(request.during)
-         else 'infinity' end,
-    case when upper_inc(request.during) then '[]' else '[)' end);
-  slack := pgrecall_internal._slack_after(during);
-  if request.filter is null and request.options ->> 'time_basis' = 'occurred' then
-    select n.memory_ids, n.scores
-    into   memory_ids, scores
-    from   pgrecall_internal._occurred_near(
-             bank.bank_id, request.as_of, request.fact_types, request.depth, during,
-             request.embedding, model, slack, bank.low_cosine, bank.high_cosine) as n;
-  else
-    execute pgrecall_internal._temporal_sql(
-      request.options ->> 'time_basis', request.visible_sql, request.fact_types)
-    into    memory_ids, scores
-    using   bank.bank_id, request.as_of, request.filter, request.depth, during, request.embedding,
-            model, slack, bank.low_cosine, bank.high_cosine;
-  end if;
-end;
-$$;
-comment on function pgrecall_internal._temporal_search is
-'Memories in the time window of a request or near it, best first.';
-
 create or replace function pgrecall_internal._temporal_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
 language plpgsql stable parallel safe
 set search_path from current
+set jit = off
 as $$
 declare
   result pgrecall_internal.arm_result;
-  search record;
+  bank   constant pgrecall.bank := request.bank;
+  model  constant text := coalesce(bank.embedding_model, '');
+  during tstzrange := request.during;
 begin
-  result.is_run := request.during is not null;
+  result.is_run := during is not null;
   if is_planned then
     result.reason := 'a time window is given';
-  elsif result.is_run and not isempty(request.during) then
-    search := pgrecall_internal._temporal_search(request);
-    result.memory_ids := search.memory_ids;
-    result.scores := search.scores;
+  end if;
+  if is_planned or during is null or isempty(during) then
+    return result;
+  end if;
+  -- A bound in the first 13 or the last 276 years that PostgreSQL can represent becomes infinite,
+  -- because the slack might not fit.
+  during := tstzrange(
+    case when lower(during) >= '4700-01-01 BC' then lower(during) else '-infinity' end,
+    case when upper(during) <= '294000-01-01' then upper(during) else 'infinity' end,
+    case when upper_inc(during) then '[]' else '[)' end);
+  if request.filter is null and request.options ->> 'time_basis' = 'occurred' then
+    select n.memory_ids, n.scores
+    into   result.memory_ids, result.scores
+    from   pgrecall_internal._occurred_near(
+             bank.bank_id, request.as_of, request.fact_types, request.depth, during,
+             request.embedding, model, pgrecall_internal._slack_after(during), bank.low_cosine,
+             bank.high_cosine) as n;
+  else
+    execute pgrecall_internal._temporal_sql(
+      request.options ->> 'time_basis', request.visible_sql, request.fact_types)
+    into    result.memory_ids, result.scores
+    using   bank.bank_id, request.as_of, request.filter, request.depth, during, request.embedding,
+            model, pgrecall_internal._slack_after(during), bank.low_cosine, bank.high_cosine;
   end if;
   return result;
 end;
 $$;
-comment on function pgrecall_internal._temporal_arm is 'Worker of the temporal arm.';
+comment on function pgrecall_internal._temporal_arm is
+'Worker of the temporal arm: memories in the time window of a request or near it, best first.';
 
 create or replace function pgrecall.temporal_arm(
   bank       text,
@@ -9757,7 +9706,6 @@ declare
   unasked      integer[] := array_fill(0, array[cardinality(ids)]);  -- steps nobody asked for
   masses       double precision[] := hit_masses || entity_masses;
   ways         text[] := array_fill(null::text, array[cardinality(ids)]);  -- null: begins there
-  anchored     bigint[];
   -- Of all steps.
   all_ids      bigint[] := coalesce(walked.memory_ids, '{}');
   all_scores   double precision[] := coalesce(walked.scores, '{}');
@@ -9772,16 +9720,18 @@ begin
   then
     -- Where a hit is about an entity that the question names, the causes of other hits matter
     -- little.
-    anchored := array(
-      select h.id from unnest(hit_ids) as h(id)
-      where  (select true from pgrecall.mention m
-              where  m.bank_id = bank and m.memory_id = h.id and m.entity_id = any (entity_ids)
-              limit  1));
-    if anchored <> '{}' then
-      masses := array(select case when u.id = any (anchored) then u.mass else 0.05 * u.mass end
-                      from   unnest(hit_ids, hit_masses) with ordinality as u(id, mass, n)
-                      order  by u.n) || entity_masses;
-    end if;
+    masses := array(
+      select case when bool_or(h.is_anchored) over () and not h.is_anchored then 0.05 * h.mass
+                  else h.mass end
+      from (
+        select u.mass, u.n, coalesce(
+                 (select true from pgrecall.mention m
+                  where  m.bank_id = bank and m.memory_id = u.id
+                    and  m.entity_id = any (entity_ids)
+                  limit  1), false) as is_anchored
+        from   unnest(hit_ids, hit_masses) with ordinality as u(id, mass, n)
+      ) as h
+      order  by h.n) || entity_masses;
   end if;
   all_ids := all_ids || hit_ids;
   all_scores := all_scores || masses[:cardinality(hit_ids)];
@@ -10519,113 +10469,72 @@ comment on function pgrecall.neighbourhood is
 -- replace that ends all others. Where times are known, they must overlap: occurred of both
 -- memories, and valid_from to valid_to of both relations. Only returned rows are checked, each by
 -- an index lookup of at most 20 others.
-create or replace function pgrecall_internal._key_conflicts(
-  bank text, hits pgrecall.recalled[], as_of timestamptz)
-returns table (memory_id bigint, other_id bigint)
-language plpgsql stable parallel safe rows 1
-set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set jit = off
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  return query
-  select h.memory_id, o.memory_id
-  from   unnest(hits) as h
-  cross  join lateral (
-    -- Only one index provides this range in this order.
-    select m.memory_id
-    from   pgrecall.memory m
-    where  m.bank_id = _key_conflicts.bank and m.fact_key is not null
-      and  lower(pgrecall_internal._normalised(m.fact_key))
-             between lower(pgrecall_internal._normalised(h.fact_key))
-             and     lower(pgrecall_internal._normalised(h.fact_key))
-      and  coalesce(m.valid_to, 'infinity'::timestamptz) > _key_conflicts.as_of
-      and  m.valid_from <= _key_conflicts.as_of and m.memory_id <> h.memory_id
-      and  lower(pgrecall_internal._normalised(m.text))
-             <> lower(pgrecall_internal._normalised(h.text))
-      and  (m.occurred && h.occurred) is not false
-    order  by lower(pgrecall_internal._normalised(m.fact_key))
-    limit  20
-  ) as o
-  where  h.fact_key is not null;
-end;
-$$;
-comment on function pgrecall_internal._key_conflicts is
-'Memories with the key of a row and another text, as of a time.';
-
-create or replace function pgrecall_internal._relation_conflicts(
-  bank pgrecall.bank, hits pgrecall.recalled[], as_of timestamptz)
-returns table (memory_id bigint, other_id bigint)
-language plpgsql stable parallel safe rows 1
-set search_path from current
--- As above.
-set jit = off
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  return query
-  select h.memory_id, o.memory_id
-  from   unnest(hits) as h
-  cross  join lateral (
-    select x.from_id, x.kind, x.to_id, x.valid_from, x.valid_to
-    from   pgrecall.relation x
-    where  x.bank_id = bank.bank_id and x.memory_id = h.memory_id
-      and  (bank.single_relations = '{}' or x.kind = any (bank.single_relations))
-    limit  20
-  ) as r
-  cross  join lateral (
-    -- The newest hundred of that kind: earlier ones were mostly replaced.
-    select x.memory_id, x.to_id, x.valid_from, x.valid_to
-    from   pgrecall.relation x
-    where  x.bank_id = bank.bank_id and x.from_id = r.from_id and x.kind = r.kind
-    order  by x.relation_id desc
-    limit  100
-  ) as x
-  cross  join lateral (
-    select m.memory_id
-    from   pgrecall.memory m
-    where  m.bank_id = bank.bank_id and m.memory_id = x.memory_id
-      and  m.valid_from <= _relation_conflicts.as_of
-      and  coalesce(m.valid_to, 'infinity'::timestamptz) > _relation_conflicts.as_of
-      and  (m.occurred && h.occurred) is not false
-    limit  1
-  ) as o
-  where  h.kind = 'memory' and x.to_id <> r.to_id and x.memory_id <> h.memory_id
-    and  tstzrange(x.valid_from, x.valid_to) && tstzrange(r.valid_from, r.valid_to);
-end;
-$$;
-comment on function pgrecall_internal._relation_conflicts is
-'Memories that state a relation of a row to another entity, as of a time; for kinds in '
-'single_relations, or for every kind where the bank names none.';
-
 create or replace function pgrecall_internal._with_conflicts(
   request pgrecall_internal.request, hits pgrecall.recalled[])
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
 set search_path from current
+set jit = off
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   bank   pgrecall.bank := request.bank;
-  ids    bigint[] := array(select h.memory_id from unnest(hits) as h);
+  kinds  text[] := bank.single_relations;  -- empty: every kind that the bank's replace ends
   place  integer;
   others bigint[];
 begin
   for place, others in
-    select i.place, array_agg(distinct c.other_id)
-    from (
-      select k.memory_id, k.other_id
-      from   pgrecall_internal._key_conflicts(bank.bank_id, hits, request.as_of) as k
-      where  exists (select from unnest(hits) as h where h.fact_key is not null)
+    select h.ordinality, array_agg(distinct o.memory_id)
+    from   unnest(hits) with ordinality as h
+    cross  join lateral (
+      -- Those with the same key and another text. Only one index provides this range in this order.
+      (select m.memory_id
+       from   pgrecall.memory m
+       where  h.fact_key is not null and m.bank_id = bank.bank_id and m.fact_key is not null
+         and  lower(pgrecall_internal._normalised(m.fact_key))
+                between lower(pgrecall_internal._normalised(h.fact_key))
+                and     lower(pgrecall_internal._normalised(h.fact_key))
+         and  coalesce(m.valid_to, 'infinity'::timestamptz) > request.as_of
+         and  m.valid_from <= request.as_of and m.memory_id <> h.memory_id
+         and  lower(pgrecall_internal._normalised(m.text))
+                <> lower(pgrecall_internal._normalised(h.text))
+         and  (m.occurred && h.occurred) is not false
+       order  by lower(pgrecall_internal._normalised(m.fact_key))
+       limit  20)
       union all
-      select r.memory_id, r.other_id
-      from   pgrecall_internal._relation_conflicts(bank, hits, request.as_of) as r
-      where  bank.single_relations <> '{}' or bank.replace in ('relation', 'both')
-    ) as c
-    join   unnest(ids) with ordinality as i(memory_id, place) on i.memory_id = c.memory_id
-    group  by i.place
+      -- Those that state a relation of the row to another entity.
+      select m.memory_id
+      from (
+        select x.from_id, x.kind, x.to_id, x.valid_from, x.valid_to
+        from   pgrecall.relation x
+        where  (kinds <> '{}' or bank.replace in ('relation', 'both')) and h.kind = 'memory'
+          and  x.bank_id = bank.bank_id and x.memory_id = h.memory_id
+          and  (kinds = '{}' or x.kind = any (kinds))
+        limit  20
+      ) as r
+      cross  join lateral (
+        -- The newest hundred of that kind: earlier ones were mostly replaced.
+        select x.memory_id, x.to_id, x.valid_from, x.valid_to
+        from   pgrecall.relation x
+        where  x.bank_id = bank.bank_id and x.from_id = r.from_id and x.kind = r.kind
+        order  by x.relation_id desc
+        limit  100
+      ) as x
+      cross  join lateral (
+        select y.memory_id
+        from   pgrecall.memory y
+        where  y.bank_id = bank.bank_id and y.memory_id = x.memory_id
+          and  y.valid_from <= request.as_of
+          and  coalesce(y.valid_to, 'infinity'::timestamptz) > request.as_of
+          and  (y.occurred && h.occurred) is not false
+        limit  1
+      ) as m
+      where  x.to_id <> r.to_id and x.memory_id <> h.memory_id
+        and  tstzrange(x.valid_from, x.valid_to) && tstzrange(r.valid_from, r.valid_to)
+    ) as o
+    group  by h.ordinality
   loop
     hits[place].conflicts_with := others;
   end loop;
@@ -10633,7 +10542,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._with_conflicts is
-'The rows of an answer, each with the memories that it conflicts with.';
+'The rows of an answer, each with the memories that it conflicts with: those that as of the recall '
+'have its key and another text, or state a relation of it to another entity, of the kinds in '
+'single_relations, or of every kind where the bank names none and replaces by relation.';
 
 -- retain/entity.sql
 -- Correcting entities by hand: merge, split, rename, and find duplicates.

@@ -3,8 +3,9 @@
 -- A key is compared as a whole, in any case and Unicode form: every run of one to five words of the
 -- query is looked up in the index on keys, and so is the whole query. A longer key is more
 -- specific, so its length is the score.
-create or replace function pgrecall_internal._key_search(
-  request pgrecall_internal.request, out memory_ids bigint[], out scores double precision[])
+create or replace function pgrecall_internal._key_arm(
+  request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
+returns pgrecall_internal.arm_result
 language plpgsql stable parallel safe
 set search_path from current
 set jit = off
@@ -14,89 +15,12 @@ set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
+  result pgrecall_internal.arm_result;
   asked  text := lower(request.query);
-  words  text[] := (regexp_split_to_array(left(asked, 2000), '\s+'))[:200];
+  words  text[];
   spaced text[];  -- the same, each after a space
   heads  text[];  -- the words without the punctuation before them
   tails  text[];  -- each after a space, without the punctuation behind them
-  given  text[];
-  keys   text[];
-begin
-  heads := array(
-    select regexp_replace(w.word, '^[^[:alnum:]._+#@/$~-]+', '')
-    from   unnest(words) with ordinality as w(word, n)
-    order  by w.n);
-  spaced := array(
-    select ' ' || w.word from unnest(words) with ordinality as w(word, n) order by w.n);
-  tails := array(
-    select ' ' || regexp_replace(w.word, '[^[:alnum:]_+#/$%-]+$', '')
-    from   unnest(words) with ordinality as w(word, n)
-    order  by w.n);
-  -- The whole query, and runs of one to five of its words, with and without the punctuation around
-  -- them.
-  keys := array(
-    select trim(asked)
-    union
-    select unnest(array[
-             w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
-             w.a || w.b || w.c || w.d || w.e,
-             regexp_replace(w.head, '[^[:alnum:]_+#/$%-]+$', ''),
-             w.head || w.b_tail, w.head || w.b || w.c_tail, w.head || w.b || w.c || w.d_tail,
-             w.head || w.b || w.c || w.d || w.e_tail])
-    from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], heads, tails[2:],
-                  tails[3:], tails[4:], tails[5:])
-             as w(a, b, c, d, e, head, b_tail, c_tail, d_tail, e_tail)
-  );
-  -- Keys named by the call outrank keys that occur in the query.
-  if jsonb_typeof(request.options -> 'keys') = 'array' then
-    given := array(
-      select lower(pgrecall_internal._normalised(btrim(k, E' \t\r\n')))
-      from   jsonb_array_elements_text(request.options -> 'keys') as k);
-    keys := array(select unnest(keys) union select unnest(given));
-  end if;
-  select array_agg(f.memory_id order by f.score desc, f.memory_id desc),
-         array_agg(f.score order by f.score desc, f.memory_id desc)
-  into   memory_ids, scores
-  from (
-    select m.memory_id,
-           case when k.key = any (given) then 1000 else length(m.fact_key) end::double precision
-             as score
-    from   unnest(keys) as k(key)
-    cross  join lateral (
-      -- Only one index provides this range in this order, however small the planner believes the
-      -- bank to be.
-      select x.memory_id, x.fact_key
-      from   pgrecall.memory x
-      where  x.bank_id = (request.bank).bank_id and x.fact_key is not null
-        and  lower(pgrecall_internal._normalised(x.fact_key)) between k.key and k.key
-        and  coalesce(x.valid_to, 'infinity'::timestamptz) > request.as_of
-      order  by lower(pgrecall_internal._normalised(x.fact_key))
-      offset 0
-    ) as m
-  ) as f;
-  select coalesce(array_agg(memory_ids[p.place] order by p.n), '{}'),
-         coalesce(array_agg(scores[p.place] order by p.n), '{}')
-  into   memory_ids, scores
-  from   unnest(pgrecall_internal._visible_places(request, memory_ids, request.depth))
-           with ordinality as p(place, n);
-end;
-$$;
-comment on function pgrecall_internal._key_search is
-'The memories whose key is among the option keys, with score 1,000, and those whose key occurs in '
-'the query, the longest first.';
-
-create or replace function pgrecall_internal._key_arm(
-  request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
-returns pgrecall_internal.arm_result
-language plpgsql stable parallel safe
-set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-  result pgrecall_internal.arm_result;
-  search record;
 begin
   result.is_run := coalesce((
     select true from pgrecall.memory m
@@ -106,17 +30,74 @@ begin
   ), false);
   if not result.is_run then
     result.reason := 'no fact of the bank has a key';
+    return result;
   elsif is_planned then
     result.reason := 'the bank has facts with keys';
-  else
-    search := pgrecall_internal._key_search(request);
-    result.memory_ids := search.memory_ids;
-    result.scores := search.scores;
+    return result;
   end if;
+  select array_agg(w.word order by w.n), array_agg(' ' || w.word order by w.n),
+         array_agg(regexp_replace(w.word, '^[^[:alnum:]._+#@/$~-]+', '') order by w.n),
+         array_agg(' ' || regexp_replace(w.word, '[^[:alnum:]_+#/$%-]+$', '') order by w.n)
+  into   words, spaced, heads, tails
+  from   unnest((regexp_split_to_array(left(asked, 2000), '\s+'))[:200])
+           with ordinality as w(word, n);
+  with key as (
+    select k.key, bool_or(k.is_given) as is_given
+    from (
+      -- The whole query, and runs of one to five of its words, with and without the punctuation
+      -- around them.
+      select trim(asked), false
+      union all
+      select unnest(array[
+               w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
+               w.a || w.b || w.c || w.d || w.e,
+               regexp_replace(w.head, '[^[:alnum:]_+#/$%-]+$', ''),
+               w.head || w.b_tail, w.head || w.b || w.c_tail, w.head || w.b || w.c || w.d_tail,
+               w.head || w.b || w.c || w.d || w.e_tail]), false
+      from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], heads, tails[2:],
+                    tails[3:], tails[4:], tails[5:])
+               as w(a, b, c, d, e, head, b_tail, c_tail, d_tail, e_tail)
+      union all
+      select lower(pgrecall_internal._normalised(btrim(x, E' \t\r\n'))), true
+      from   jsonb_array_elements_text(case
+               when jsonb_typeof(request.options -> 'keys') = 'array'
+               then request.options -> 'keys' else '[]' end) as x
+    ) as k(key, is_given)
+    group  by k.key
+  ),
+  found as (
+    select array_agg(s.memory_id order by s.score desc, s.memory_id desc) as ids,
+           array_agg(s.score order by s.score desc, s.memory_id desc) as scores
+    from (
+      -- Keys named by the call outrank keys that occur in the query.
+      select m.memory_id,
+             case when k.is_given then 1000 else length(m.fact_key) end::double precision as score
+      from   key k
+      cross  join lateral (
+        -- Only one index provides this range in this order, however small the planner believes the
+        -- bank to be.
+        select x.memory_id, x.fact_key
+        from   pgrecall.memory x
+        where  x.bank_id = (request.bank).bank_id and x.fact_key is not null
+          and  lower(pgrecall_internal._normalised(x.fact_key)) between k.key and k.key
+          and  coalesce(x.valid_to, 'infinity'::timestamptz) > request.as_of
+        order  by lower(pgrecall_internal._normalised(x.fact_key))
+        offset 0
+      ) as m
+    ) as s
+  )
+  select coalesce(array_agg(f.ids[p.place] order by p.n), '{}'),
+         coalesce(array_agg(f.scores[p.place] order by p.n), '{}')
+  into   result.memory_ids, result.scores
+  from   found f
+  cross  join lateral unnest(pgrecall_internal._visible_places(request, f.ids, request.depth))
+           with ordinality as p(place, n);
   return result;
 end;
 $$;
-comment on function pgrecall_internal._key_arm is 'Worker of the key arm.';
+comment on function pgrecall_internal._key_arm is
+'Worker of the key arm: the memories whose key is among the option keys, with score 1,000, and '
+'those whose key occurs in the query, the longest first.';
 
 create or replace function pgrecall.key_arm(
   bank       text,

@@ -144,67 +144,51 @@ $do$;
 comment on function pgrecall_internal._occurred_near is
 '_temporal_sql() of a request without a filter, by occurred alone.';
 
-create or replace function pgrecall_internal._temporal_search(
-  request pgrecall_internal.request, out memory_ids bigint[], out scores double precision[])
-language plpgsql stable parallel safe
-set search_path from current
-set jit = off
-as $$
-declare
-  bank   constant pgrecall.bank := request.bank;
-  model  constant text := coalesce(bank.embedding_model, '');
-  during tstzrange;
-  slack  interval;
-begin
-  -- A bound in the first 13 or the last 276 years that PostgreSQL can represent becomes infinite,
-  -- because the slack might not fit.
-  during := tstzrange(
-    case when lower(request.during) >= '4700-01-01 BC' then lower(request.during)
-         else '-infinity' end,
-    case when upper(request.during) <= '294000-01-01' then upper(request.during)
-         else 'infinity' end,
-    case when upper_inc(request.during) then '[]' else '[)' end);
-  slack := pgrecall_internal._slack_after(during);
-  if request.filter is null and request.options ->> 'time_basis' = 'occurred' then
-    select n.memory_ids, n.scores
-    into   memory_ids, scores
-    from   pgrecall_internal._occurred_near(
-             bank.bank_id, request.as_of, request.fact_types, request.depth, during,
-             request.embedding, model, slack, bank.low_cosine, bank.high_cosine) as n;
-  else
-    execute pgrecall_internal._temporal_sql(
-      request.options ->> 'time_basis', request.visible_sql, request.fact_types)
-    into    memory_ids, scores
-    using   bank.bank_id, request.as_of, request.filter, request.depth, during, request.embedding,
-            model, slack, bank.low_cosine, bank.high_cosine;
-  end if;
-end;
-$$;
-comment on function pgrecall_internal._temporal_search is
-'Memories in the time window of a request or near it, best first.';
-
 create or replace function pgrecall_internal._temporal_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
 language plpgsql stable parallel safe
 set search_path from current
+set jit = off
 as $$
 declare
   result pgrecall_internal.arm_result;
-  search record;
+  bank   constant pgrecall.bank := request.bank;
+  model  constant text := coalesce(bank.embedding_model, '');
+  during tstzrange := request.during;
 begin
-  result.is_run := request.during is not null;
+  result.is_run := during is not null;
   if is_planned then
     result.reason := 'a time window is given';
-  elsif result.is_run and not isempty(request.during) then
-    search := pgrecall_internal._temporal_search(request);
-    result.memory_ids := search.memory_ids;
-    result.scores := search.scores;
+  end if;
+  if is_planned or during is null or isempty(during) then
+    return result;
+  end if;
+  -- A bound in the first 13 or the last 276 years that PostgreSQL can represent becomes infinite,
+  -- because the slack might not fit.
+  during := tstzrange(
+    case when lower(during) >= '4700-01-01 BC' then lower(during) else '-infinity' end,
+    case when upper(during) <= '294000-01-01' then upper(during) else 'infinity' end,
+    case when upper_inc(during) then '[]' else '[)' end);
+  if request.filter is null and request.options ->> 'time_basis' = 'occurred' then
+    select n.memory_ids, n.scores
+    into   result.memory_ids, result.scores
+    from   pgrecall_internal._occurred_near(
+             bank.bank_id, request.as_of, request.fact_types, request.depth, during,
+             request.embedding, model, pgrecall_internal._slack_after(during), bank.low_cosine,
+             bank.high_cosine) as n;
+  else
+    execute pgrecall_internal._temporal_sql(
+      request.options ->> 'time_basis', request.visible_sql, request.fact_types)
+    into    result.memory_ids, result.scores
+    using   bank.bank_id, request.as_of, request.filter, request.depth, during, request.embedding,
+            model, pgrecall_internal._slack_after(during), bank.low_cosine, bank.high_cosine;
   end if;
   return result;
 end;
 $$;
-comment on function pgrecall_internal._temporal_arm is 'Worker of the temporal arm.';
+comment on function pgrecall_internal._temporal_arm is
+'Worker of the temporal arm: memories in the time window of a request or near it, best first.';
 
 create or replace function pgrecall.temporal_arm(
   bank       text,

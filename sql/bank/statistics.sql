@@ -159,25 +159,6 @@ comment on function pgrecall_internal._refresh_weights is
 'Recomputes the BM25 weights of the documents of a kind with ids above after, up to upto; is_full: '
 'also their lexical_document.';
 
-create or replace function pgrecall_internal._count_lexemes(
-  bank pgrecall.bank, kind text, after bigint, upto bigint)
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
-  select bank.bank_id, _count_lexemes.kind, x.lexeme, x.documents
-  from   pgrecall_internal._document_counts(bank, _count_lexemes.kind, after, upto) as x
-  order  by pgrecall_internal._dimension(x.lexeme), x.lexeme
-  on conflict on constraint lexeme_pkey do update
-  set document_count = l.document_count + excluded.document_count;
-end;
-$$;
-comment on function pgrecall_internal._count_lexemes is
-'Adds the documents with ids above after, up to upto, to the counts of their lexemes.';
-
 create or replace function pgrecall_internal._count_mentions(
   bank text, after bigint, upto bigint, ids bigint[] default null,
   counted pgrecall.mention[] default '{}')
@@ -336,7 +317,13 @@ begin
   if kind = 'memory' then
     perform pgrecall_internal._count_mentions(bank.bank_id, after, batch.last_id);
   end if;
-  perform pgrecall_internal._count_lexemes(bank, kind, after, batch.last_id);
+  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
+  select bank.bank_id, _refresh_collection.kind, x.lexeme, x.documents
+  from   pgrecall_internal._document_counts(
+           bank, _refresh_collection.kind, after, batch.last_id) as x
+  order  by pgrecall_internal._dimension(x.lexeme), x.lexeme
+  on conflict on constraint lexeme_pkey do update
+  set document_count = l.document_count + excluded.document_count;
   average := (old_length + coalesce(batch.total_length, 0))
              / greatest(old_count + batch.documents, 1);
   -- k1 or b may have changed.

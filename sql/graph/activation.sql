@@ -80,7 +80,6 @@ declare
   unasked      integer[] := array_fill(0, array[cardinality(ids)]);  -- steps nobody asked for
   masses       double precision[] := hit_masses || entity_masses;
   ways         text[] := array_fill(null::text, array[cardinality(ids)]);  -- null: begins there
-  anchored     bigint[];
   -- Of all steps.
   all_ids      bigint[] := coalesce(walked.memory_ids, '{}');
   all_scores   double precision[] := coalesce(walked.scores, '{}');
@@ -95,16 +94,18 @@ begin
   then
     -- Where a hit is about an entity that the question names, the causes of other hits matter
     -- little.
-    anchored := array(
-      select h.id from unnest(hit_ids) as h(id)
-      where  (select true from pgrecall.mention m
-              where  m.bank_id = bank and m.memory_id = h.id and m.entity_id = any (entity_ids)
-              limit  1));
-    if anchored <> '{}' then
-      masses := array(select case when u.id = any (anchored) then u.mass else 0.05 * u.mass end
-                      from   unnest(hit_ids, hit_masses) with ordinality as u(id, mass, n)
-                      order  by u.n) || entity_masses;
-    end if;
+    masses := array(
+      select case when bool_or(h.is_anchored) over () and not h.is_anchored then 0.05 * h.mass
+                  else h.mass end
+      from (
+        select u.mass, u.n, coalesce(
+                 (select true from pgrecall.mention m
+                  where  m.bank_id = bank and m.memory_id = u.id
+                    and  m.entity_id = any (entity_ids)
+                  limit  1), false) as is_anchored
+        from   unnest(hit_ids, hit_masses) with ordinality as u(id, mass, n)
+      ) as h
+      order  by h.n) || entity_masses;
   end if;
   all_ids := all_ids || hit_ids;
   all_scores := all_scores || masses[:cardinality(hit_ids)];

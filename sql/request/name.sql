@@ -49,8 +49,8 @@ as $$
 declare
   words  text[];
   spaced text[];  -- the same, each after a space
-  runs   text[];
   firsts integer[];
+  is_genitive boolean := query ~ 's [[:upper:]]';
 begin
   -- Most questions name nobody. It is cheaper to find out whether a question contains a name, and
   -- at which words, than to list all its phrases with their positions. Text without spaces between
@@ -58,26 +58,23 @@ begin
   if query !~ ('[' || pgrecall_internal._cjk() || ']') then
     words := (string_to_array(pgrecall.normalised_name(left(query, 4000)), ' '))[:200];
     spaced := string_to_array(' ' || array_to_string(words, E'\n '), E'\n');
-    runs := (
-      select array_agg(array[
-               w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
-               w.a || w.b || w.c || w.d || w.e, w.a || w.b || w.c || w.d || w.e || w.f,
-               w.a || w.b || w.c || w.d || w.e || w.f || w.g,
-               w.a || w.b || w.c || w.d || w.e || w.f || w.g || w.h])
-      from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], spaced[6:], spaced[7:],
-                    spaced[8:]) as w(a, b, c, d, e, f, g, h)
-    );
-    if query ~ 's [[:upper:]]' then
-      runs := array(
-        select unnest(array[r, case when r like '%s' then left(r, -1) end]) from unnest(runs) as r);
-    end if;
     firsts := array(
       select distinct w.n::integer
       from   pgrecall.entity_alias a
       join   unnest(words) with ordinality as w(word, n)
         on   starts_with(a.alias || ' ', w.word || ' ')
              or starts_with(a.alias || 's ', w.word || ' ')
-      where  a.bank_id = _query_names.bank and a.alias = any (runs)
+      where  a.bank_id = _query_names.bank and a.alias = any (array(
+        select unnest(case when is_genitive
+                        then array[r.run, case when r.run like '%s' then left(r.run, -1) end]
+                        else array[r.run] end)
+        from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], spaced[6:],
+                      spaced[7:], spaced[8:]) as w(a, b, c, d, e, f, g, h)
+        cross  join lateral unnest(array[
+                 w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
+                 w.a || w.b || w.c || w.d || w.e, w.a || w.b || w.c || w.d || w.e || w.f,
+                 w.a || w.b || w.c || w.d || w.e || w.f || w.g,
+                 w.a || w.b || w.c || w.d || w.e || w.f || w.g || w.h]) as r(run)))
     );
     if firsts = '{}' then
       return;

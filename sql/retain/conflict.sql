@@ -6,113 +6,72 @@
 -- replace that ends all others. Where times are known, they must overlap: occurred of both
 -- memories, and valid_from to valid_to of both relations. Only returned rows are checked, each by
 -- an index lookup of at most 20 others.
-create or replace function pgrecall_internal._key_conflicts(
-  bank text, hits pgrecall.recalled[], as_of timestamptz)
-returns table (memory_id bigint, other_id bigint)
-language plpgsql stable parallel safe rows 1
-set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set jit = off
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  return query
-  select h.memory_id, o.memory_id
-  from   unnest(hits) as h
-  cross  join lateral (
-    -- Only one index provides this range in this order.
-    select m.memory_id
-    from   pgrecall.memory m
-    where  m.bank_id = _key_conflicts.bank and m.fact_key is not null
-      and  lower(pgrecall_internal._normalised(m.fact_key))
-             between lower(pgrecall_internal._normalised(h.fact_key))
-             and     lower(pgrecall_internal._normalised(h.fact_key))
-      and  coalesce(m.valid_to, 'infinity'::timestamptz) > _key_conflicts.as_of
-      and  m.valid_from <= _key_conflicts.as_of and m.memory_id <> h.memory_id
-      and  lower(pgrecall_internal._normalised(m.text))
-             <> lower(pgrecall_internal._normalised(h.text))
-      and  (m.occurred && h.occurred) is not false
-    order  by lower(pgrecall_internal._normalised(m.fact_key))
-    limit  20
-  ) as o
-  where  h.fact_key is not null;
-end;
-$$;
-comment on function pgrecall_internal._key_conflicts is
-'Memories with the key of a row and another text, as of a time.';
-
-create or replace function pgrecall_internal._relation_conflicts(
-  bank pgrecall.bank, hits pgrecall.recalled[], as_of timestamptz)
-returns table (memory_id bigint, other_id bigint)
-language plpgsql stable parallel safe rows 1
-set search_path from current
--- As above.
-set jit = off
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  return query
-  select h.memory_id, o.memory_id
-  from   unnest(hits) as h
-  cross  join lateral (
-    select x.from_id, x.kind, x.to_id, x.valid_from, x.valid_to
-    from   pgrecall.relation x
-    where  x.bank_id = bank.bank_id and x.memory_id = h.memory_id
-      and  (bank.single_relations = '{}' or x.kind = any (bank.single_relations))
-    limit  20
-  ) as r
-  cross  join lateral (
-    -- The newest hundred of that kind: earlier ones were mostly replaced.
-    select x.memory_id, x.to_id, x.valid_from, x.valid_to
-    from   pgrecall.relation x
-    where  x.bank_id = bank.bank_id and x.from_id = r.from_id and x.kind = r.kind
-    order  by x.relation_id desc
-    limit  100
-  ) as x
-  cross  join lateral (
-    select m.memory_id
-    from   pgrecall.memory m
-    where  m.bank_id = bank.bank_id and m.memory_id = x.memory_id
-      and  m.valid_from <= _relation_conflicts.as_of
-      and  coalesce(m.valid_to, 'infinity'::timestamptz) > _relation_conflicts.as_of
-      and  (m.occurred && h.occurred) is not false
-    limit  1
-  ) as o
-  where  h.kind = 'memory' and x.to_id <> r.to_id and x.memory_id <> h.memory_id
-    and  tstzrange(x.valid_from, x.valid_to) && tstzrange(r.valid_from, r.valid_to);
-end;
-$$;
-comment on function pgrecall_internal._relation_conflicts is
-'Memories that state a relation of a row to another entity, as of a time; for kinds in '
-'single_relations, or for every kind where the bank names none.';
-
 create or replace function pgrecall_internal._with_conflicts(
   request pgrecall_internal.request, hits pgrecall.recalled[])
 returns pgrecall.recalled[]
 language plpgsql stable parallel safe
 set search_path from current
+set jit = off
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   bank   pgrecall.bank := request.bank;
-  ids    bigint[] := array(select h.memory_id from unnest(hits) as h);
+  kinds  text[] := bank.single_relations;  -- empty: every kind that the bank's replace ends
   place  integer;
   others bigint[];
 begin
   for place, others in
-    select i.place, array_agg(distinct c.other_id)
-    from (
-      select k.memory_id, k.other_id
-      from   pgrecall_internal._key_conflicts(bank.bank_id, hits, request.as_of) as k
-      where  exists (select from unnest(hits) as h where h.fact_key is not null)
+    select h.ordinality, array_agg(distinct o.memory_id)
+    from   unnest(hits) with ordinality as h
+    cross  join lateral (
+      -- Those with the same key and another text. Only one index provides this range in this order.
+      (select m.memory_id
+       from   pgrecall.memory m
+       where  h.fact_key is not null and m.bank_id = bank.bank_id and m.fact_key is not null
+         and  lower(pgrecall_internal._normalised(m.fact_key))
+                between lower(pgrecall_internal._normalised(h.fact_key))
+                and     lower(pgrecall_internal._normalised(h.fact_key))
+         and  coalesce(m.valid_to, 'infinity'::timestamptz) > request.as_of
+         and  m.valid_from <= request.as_of and m.memory_id <> h.memory_id
+         and  lower(pgrecall_internal._normalised(m.text))
+                <> lower(pgrecall_internal._normalised(h.text))
+         and  (m.occurred && h.occurred) is not false
+       order  by lower(pgrecall_internal._normalised(m.fact_key))
+       limit  20)
       union all
-      select r.memory_id, r.other_id
-      from   pgrecall_internal._relation_conflicts(bank, hits, request.as_of) as r
-      where  bank.single_relations <> '{}' or bank.replace in ('relation', 'both')
-    ) as c
-    join   unnest(ids) with ordinality as i(memory_id, place) on i.memory_id = c.memory_id
-    group  by i.place
+      -- Those that state a relation of the row to another entity.
+      select m.memory_id
+      from (
+        select x.from_id, x.kind, x.to_id, x.valid_from, x.valid_to
+        from   pgrecall.relation x
+        where  (kinds <> '{}' or bank.replace in ('relation', 'both')) and h.kind = 'memory'
+          and  x.bank_id = bank.bank_id and x.memory_id = h.memory_id
+          and  (kinds = '{}' or x.kind = any (kinds))
+        limit  20
+      ) as r
+      cross  join lateral (
+        -- The newest hundred of that kind: earlier ones were mostly replaced.
+        select x.memory_id, x.to_id, x.valid_from, x.valid_to
+        from   pgrecall.relation x
+        where  x.bank_id = bank.bank_id and x.from_id = r.from_id and x.kind = r.kind
+        order  by x.relation_id desc
+        limit  100
+      ) as x
+      cross  join lateral (
+        select y.memory_id
+        from   pgrecall.memory y
+        where  y.bank_id = bank.bank_id and y.memory_id = x.memory_id
+          and  y.valid_from <= request.as_of
+          and  coalesce(y.valid_to, 'infinity'::timestamptz) > request.as_of
+          and  (y.occurred && h.occurred) is not false
+        limit  1
+      ) as m
+      where  x.to_id <> r.to_id and x.memory_id <> h.memory_id
+        and  tstzrange(x.valid_from, x.valid_to) && tstzrange(r.valid_from, r.valid_to)
+    ) as o
+    group  by h.ordinality
   loop
     hits[place].conflicts_with := others;
   end loop;
@@ -120,4 +79,6 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._with_conflicts is
-'The rows of an answer, each with the memories that it conflicts with.';
+'The rows of an answer, each with the memories that it conflicts with: those that as of the recall '
+'have its key and another text, or state a relation of it to another entity, of the kinds in '
+'single_relations, or of every kind where the bank names none and replaces by relation.';
