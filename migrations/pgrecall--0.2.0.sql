@@ -16900,9 +16900,11 @@ language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
-  run record;
+  run    record;
+  caller constant name := coalesce(nullif(current_setting('role'), 'none'), session_user);
 begin
-  -- The key proves access to the bank only while row security is on; other policies may hide more.
+  -- The key proves that the caller could read the bank once. Whether the role behind it still may,
+  -- the policies say. Other policies may hide more.
   if exists (
        select from pgrecall.bank b
        where  b.bank_id = _searched_recall.bank and b.fence_key = _searched_recall.key)
@@ -16910,8 +16912,18 @@ begin
        select
        from   pg_policy p
        join   pg_class c on c.oid = p.polrelid
+       cross  join lateral pg_get_expr(p.polqual, p.polrelid) as condition
        where  c.oid = 'pgrecall.bank'::regclass and c.relrowsecurity
-         and  p.polname = 'pgrecall_bank')
+         and  case
+                when p.polname = 'pgrecall_admin'
+                  then pg_has_role(caller, p.polroles[1], 'usage')
+                when p.polname <> 'pgrecall_bank' then false
+                when condition ~ '_member_banks' then exists (
+                  select from pg_roles r
+                  where  r.rolname = _searched_recall.bank and not r.rolsuper
+                    and  pg_has_role(caller, r.oid, 'usage'))
+                when condition ~ 'CURRENT_USER' then _searched_recall.bank = caller
+                else condition ~ 'current_setting' end)
      and not exists (
        select
        from   pg_policy p
@@ -16929,8 +16941,8 @@ end;
 $$;
 comment on function pgrecall_internal._searched_recall is
 '_recall() with the rights of the owner of this function, for a caller that has the fence_key of '
-'the bank. Null where the key is another, or where there are policies other than those of '
-'enable_row_security().';
+'the bank and whose role, that of the session or of its "set role", sees the bank by the policies '
+'of enable_row_security(). Null for others, and where there are other policies.';
 
 create or replace function pgrecall_internal._recall(
   bank       text,

@@ -269,6 +269,19 @@ def test_a_fenced_recall_runs_with_the_rights_of_the_searcher(fast: Connection) 
     assert rows(fast, SEARCHED, "acme", "acme")[0][0]
 
 
+def test_the_searcher_answers_an_admin_and_who_sets_the_bank(fast: Connection) -> None:
+    fast.execute("create role chief in role t_admin")
+    fast.execute("set local role chief")
+    as_admin = rows(fast, SEARCHED, "bolt", "bolt")
+    fast.execute("reset role")
+    fast.execute("select pgrecall.enable_row_security('setting', 'app.bank')")
+    fast.execute("set local role acme")
+    fast.execute("set local app.bank = 'bolt'")
+
+    assert as_admin[0][0]
+    assert rows(fast, SEARCHED, "bolt", "bolt")[0][0]
+
+
 def test_who_sees_a_bank_not_gets_nothing_from_the_searcher(fast: Connection) -> None:
     fast.execute("set local role acme")
 
@@ -292,6 +305,24 @@ def test_the_searcher_answers_behind_its_own_fence_only(fast: Connection, change
     fast.execute("set local role acme")
 
     query = SEARCHED.replace("(select b.fence_key from pgrecall.bank b where b.bank_id = %s)", "%s")
+    assert rows(fast, query, key, "acme") == [(False, None)]
+
+
+@pytest.mark.parametrize("by", ["role", "membership"])
+def test_a_kept_key_opens_nothing_to_who_may_not_read_the_bank(fast: Connection, by: str) -> None:
+    fast.execute("select pgrecall.enable_row_security(%s)", [by])
+    fast.execute("create role guest in role acme")
+    key = value(fast, "select fence_key from pgrecall.bank where bank_id = 'acme'")
+    query = SEARCHED.replace("(select b.fence_key from pgrecall.bank b where b.bank_id = %s)", "%s")
+    fast.execute("set local role guest")
+    as_member = rows(fast, query, key, "acme")
+    fast.execute("reset role")
+
+    fast.execute("revoke acme from guest")
+    fast.execute("grant t_reader to guest")
+    fast.execute("set local role guest")
+
+    assert as_member[0][0] is (by == "membership")
     assert rows(fast, query, key, "acme") == [(False, None)]
 
 
