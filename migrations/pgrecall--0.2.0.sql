@@ -4545,7 +4545,8 @@ begin atomic
        'as deep.',
        null, null, '{low,mid,high}', true),
       ('skip', 'integer', '0', '0 to 10000',
-       'How many of the best rows to skip, for the next page.',
+       'How many of the best rows to skip, for the next page. Set depth for all pages alike: '
+       'arms that look deeper change the order a little.',
        0, 10000, null, true),
       ('collapse', 'boolean', 'false', 'true, false',
        'Keeps only the best row of each source_id.',
@@ -7970,9 +7971,9 @@ comment on function pgrecall.hypothetical_arm is
 -- The source arm: other memories of the sources of the best hits, the best source first.
 --
 -- Text from the same document or conversation often completes a good hit. The arm takes the sources
--- of the 10 best hits of the arms before it and returns their newest memories. Its weight is 0
--- unless a bank or a call sets it: where facts are short turns of long conversations, the arm
--- brings more noise than answers.
+-- of the 10 best hits of the arms before it, of messages their session, and returns their newest
+-- memories. Its weight is 0 unless a bank or a call sets it: where facts are short turns of long
+-- conversations, the arm brings more noise than answers.
 create or replace function pgrecall_internal._source_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -8003,9 +8004,14 @@ begin
         cross  join lateral (
           select x.source_id
           from   pgrecall.memory x
-          where  x.bank_id = $1 and x.memory_id = b.memory_id and x.source_id is not null
+          where  x.bank_id = $1 and x.memory_id = b.memory_id
+          union all
+          select y.session_id
+          from   pgrecall.message y
+          where  y.bank_id = $1 and y.message_id = b.memory_id
           limit  1
         ) as s
+        where  s.source_id is not null
         group  by s.source_id
       )
       select array_agg(t.memory_id order by t.score desc, t.memory_id desc),

@@ -86,8 +86,9 @@ class SqlOptions(TypedDict, total=False):
             10000. Default: the bank's, else 60.
         similarity_floor: Cosine similarity below which the semantic arms return nothing. Range: -1
             to 1. Default: the bank's, else 0.2.
-        skip: How many of the best rows to skip, for the next page. Range: 0 to 10000. Default: the
-            bank's, else 0.
+        skip: How many of the best rows to skip, for the next page. Set depth for all pages alike:
+            arms that look deeper change the order a little. Range: 0 to 10000. Default: the bank's,
+            else 0.
         source_rows: Rows of one source_id that may stand before others; further ones follow behind
             all else. 0: any number. Range: 0 to 1000. Default: the bank's, else 0.
         terms: Synonyms and expansions of the query, which the arms lexical and message look for

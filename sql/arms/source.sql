@@ -1,9 +1,9 @@
 -- The source arm: other memories of the sources of the best hits, the best source first.
 --
 -- Text from the same document or conversation often completes a good hit. The arm takes the sources
--- of the 10 best hits of the arms before it and returns their newest memories. Its weight is 0
--- unless a bank or a call sets it: where facts are short turns of long conversations, the arm
--- brings more noise than answers.
+-- of the 10 best hits of the arms before it, of messages their session, and returns their newest
+-- memories. Its weight is 0 unless a bank or a call sets it: where facts are short turns of long
+-- conversations, the arm brings more noise than answers.
 create or replace function pgrecall_internal._source_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -34,9 +34,14 @@ begin
         cross  join lateral (
           select x.source_id
           from   pgrecall.memory x
-          where  x.bank_id = $1 and x.memory_id = b.memory_id and x.source_id is not null
+          where  x.bank_id = $1 and x.memory_id = b.memory_id
+          union all
+          select y.session_id
+          from   pgrecall.message y
+          where  y.bank_id = $1 and y.message_id = b.memory_id
           limit  1
         ) as s
+        where  s.source_id is not null
         group  by s.source_id
       )
       select array_agg(t.memory_id order by t.score desc, t.memory_id desc),

@@ -42,7 +42,8 @@ begin atomic
        'as deep.',
        null, null, '{low,mid,high}', true),
       ('skip', 'integer', '0', '0 to 10000',
-       'How many of the best rows to skip, for the next page.',
+       'How many of the best rows to skip, for the next page. Set depth for all pages alike: '
+       'arms that look deeper change the order a little.',
        0, 10000, null, true),
       ('collapse', 'boolean', 'false', 'true, false',
        'Keeps only the best row of each source_id.',

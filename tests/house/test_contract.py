@@ -977,6 +977,16 @@ def test_other_memories_of_the_sources_of_the_best_are_found(connection: Connect
     assert from_sources(connection, as_of="2020-01-01") == []
 
 
+def test_a_message_leads_to_the_facts_of_its_session(connection: Connection) -> None:
+    create(connection)
+    retain(connection, [{"text": "squid", "source_id": "talk"}])
+    connection.execute(
+        """select pgrecall.retain_messages('b', '[{"text": "A kraken!", "session": "talk"}]')"""
+    )
+
+    assert from_sources(connection, arms=["message", "source"]) == [("squid", 1)]
+
+
 def test_sources_are_asked_only_where_they_weigh_something(bank: Connection) -> None:
     def status(**options: Any) -> tuple[str, str | None]:
         report = call(bank, "explain_recall", **ASKED, **options)
