@@ -4615,8 +4615,9 @@ begin atomic
        'confidence in the entity * how common it is.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
-       'Share of its weight that a semantic arm loses where it can hardly tell memories apart and '
-       'words can: in a language, say, that the embedding model does not know.',
+       'Share of its weight that the lexical or a semantic arm loses where it can hardly tell '
+       'memories apart and the other can: embeddings in a language that their model does not know, '
+       'words in long questions.',
        0, 1, null, true),
       ('known_words', 'number', '1', '0 to 1',
        'Share of the words of the query that the embedding model knows, as its embedder says. From '
@@ -7366,13 +7367,20 @@ set search_path from current
 as $$
 declare
   arm      pgrecall_internal.arm_found;
+  apart    double precision;
+  words    double precision;
+  meaning  double precision;
   sureness double precision;
   graph    double precision := 0;
   changed  jsonb := '{}';
 begin
   foreach arm in array arms loop
-    if arm.arm = 'lexical' and arm.best > 0 then
-      sureness := greatest(0, least(1, (1 - arm.eleventh / arm.best - 0.5) / 0.2));
+    apart := 1 - arm.eleventh / nullif(greatest(arm.best, 0), 0);
+    if arm.arm = 'lexical' then
+      words := apart;
+      sureness := greatest(0, least(1, (apart - 0.5) / 0.2));
+    elsif arm.background is not null and arm.eleventh > 0 then
+      meaning := greatest(meaning, apart);
     elsif arm.is_graph then
       graph := (weights ->> arm.arm)::double precision * least(1, arm.best / arm.certain_at);
     end if;
@@ -7381,7 +7389,12 @@ begin
     return weights;
   end if;
   foreach arm in array arms loop
-    if arm.background is not null and arm.best > 0 then
+    if arm.arm = 'lexical' and arm.eleventh > 0 and words < 2 * meaning then
+      changed := changed || jsonb_build_object(
+        arm.arm,
+        coalesce((weights ->> arm.arm)::double precision, 1)
+        * (1 - doubt * (1 - words / (2 * meaning))));
+    elsif arm.background is not null and arm.best > 0 then
       changed := changed || jsonb_build_object(
         arm.arm,
         coalesce((weights ->> arm.arm)::double precision, 1)
@@ -7398,11 +7411,13 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._doubted_weights is
-'The weights, lowered for arms that compare embeddings where embeddings can hardly distinguish '
-'memories and words can. Certainty falls from 1 to 0 as the best similarity, less its background, '
-'falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical score falls '
-'by 0.5 to 0.7 of itself up to the eleventh hit. A weight is multiplied by 1 - doubt * sureness * '
-'(1 - certainty).';
+'The weights, lowered for words or embeddings where they can hardly distinguish memories and the '
+'others can. Certainty of embeddings falls from 1 to 0 as the best similarity, less its '
+'background, falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical '
+'score falls by 0.5 to 0.7 of itself up to the eleventh hit. The weight of an arm that compares '
+'embeddings is multiplied by 1 - doubt * sureness * (1 - certainty). That of the lexical arm is '
+'multiplied by 1 - doubt * (1 - w / (2 m)) where that is less than 1: w and m are by how much of '
+'themselves the lexical score and the similarity fall up to the eleventh hit, of eleven at least.';
 
 create or replace function pgrecall_internal._arms_found(hits pgrecall.arm_hit[])
 returns pgrecall_internal.arm_found[]
@@ -16540,10 +16555,12 @@ begin
              / nullif((given ->> (reports[n]).arm)::double precision, 0);
     if share <= 0.5 then
       reports[n].reason := concat_ws('; ', (reports[n]).reason, format(
-        'counts %s%% of its weight: words tell these memories apart, embeddings hardly do',
-        round(100 * share)));
+        'counts %s%% of its weight: %s tell these memories apart, %s hardly do',
+        round(100 * share),
+        case (reports[n]).arm when 'lexical' then 'embeddings' else 'words' end,
+        case (reports[n]).arm when 'lexical' then 'words' else 'embeddings' end));
     end if;
-    if share <= 0.2 then
+    if share <= 0.2 and (reports[n]).arm <> 'lexical' then
       reports[n].hint := coalesce(
         (reports[n]).hint, pgrecall_internal._other_model_hint());
     end if;

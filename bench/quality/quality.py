@@ -56,7 +56,7 @@ SIGNALS = {
     "causes": "delete from pgrecall.link where kind <> 'temporal'",
     "neighbours": "delete from pgrecall.link where kind = 'temporal'",
 }
-PLAIN_RRF = {"weights": {"semantic": 1, "lexical": 1}, "fusion": "rrf", "rrf_k": 60}
+PLAIN_RRF = {"weights": {"semantic": 1, "lexical": 1}, "fusion": "rrf", "rrf_k": 60, "doubt": 0}
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "semantic": {"arms": ["semantic"]},
     "lexical": {"arms": ["lexical"]},

@@ -36,9 +36,9 @@ class SqlOptions(TypedDict, total=False):
         diversity: Moves rows that resemble earlier ones further down (maximal marginal relevance
             among the first 200): rows are then not in the order of their scores. Range: 0 to 1.
             Default: the bank's, else 0.
-        doubt: Share of its weight that a semantic arm loses where it can hardly tell memories apart
-            and words can: in a language, say, that the embedding model does not know. Range: 0 to
-            1. Default: the bank's, else 0.9.
+        doubt: Share of its weight that the lexical or a semantic arm loses where it can hardly tell
+            memories apart and the other can: embeddings in a language that their model does not
+            know, words in long questions. Range: 0 to 1. Default: the bank's, else 0.9.
         ef_search: Candidates that a search of an HNSW index keeps: more find more and take longer.
             Null: a fifth more than depth, or five times depth with vector_search binary or leading.
             Range: 1 to 1000.

@@ -132,13 +132,20 @@ set search_path from current
 as $$
 declare
   arm      pgrecall_internal.arm_found;
+  apart    double precision;
+  words    double precision;
+  meaning  double precision;
   sureness double precision;
   graph    double precision := 0;
   changed  jsonb := '{}';
 begin
   foreach arm in array arms loop
-    if arm.arm = 'lexical' and arm.best > 0 then
-      sureness := greatest(0, least(1, (1 - arm.eleventh / arm.best - 0.5) / 0.2));
+    apart := 1 - arm.eleventh / nullif(greatest(arm.best, 0), 0);
+    if arm.arm = 'lexical' then
+      words := apart;
+      sureness := greatest(0, least(1, (apart - 0.5) / 0.2));
+    elsif arm.background is not null and arm.eleventh > 0 then
+      meaning := greatest(meaning, apart);
     elsif arm.is_graph then
       graph := (weights ->> arm.arm)::double precision * least(1, arm.best / arm.certain_at);
     end if;
@@ -147,7 +154,12 @@ begin
     return weights;
   end if;
   foreach arm in array arms loop
-    if arm.background is not null and arm.best > 0 then
+    if arm.arm = 'lexical' and arm.eleventh > 0 and words < 2 * meaning then
+      changed := changed || jsonb_build_object(
+        arm.arm,
+        coalesce((weights ->> arm.arm)::double precision, 1)
+        * (1 - doubt * (1 - words / (2 * meaning))));
+    elsif arm.background is not null and arm.best > 0 then
       changed := changed || jsonb_build_object(
         arm.arm,
         coalesce((weights ->> arm.arm)::double precision, 1)
@@ -164,11 +176,13 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._doubted_weights is
-'The weights, lowered for arms that compare embeddings where embeddings can hardly distinguish '
-'memories and words can. Certainty falls from 1 to 0 as the best similarity, less its background, '
-'falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical score falls '
-'by 0.5 to 0.7 of itself up to the eleventh hit. A weight is multiplied by 1 - doubt * sureness * '
-'(1 - certainty).';
+'The weights, lowered for words or embeddings where they can hardly distinguish memories and the '
+'others can. Certainty of embeddings falls from 1 to 0 as the best similarity, less its '
+'background, falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical '
+'score falls by 0.5 to 0.7 of itself up to the eleventh hit. The weight of an arm that compares '
+'embeddings is multiplied by 1 - doubt * sureness * (1 - certainty). That of the lexical arm is '
+'multiplied by 1 - doubt * (1 - w / (2 m)) where that is less than 1: w and m are by how much of '
+'themselves the lexical score and the similarity fall up to the eleventh hit, of eleven at least.';
 
 create or replace function pgrecall_internal._arms_found(hits pgrecall.arm_hit[])
 returns pgrecall_internal.arm_found[]

@@ -112,8 +112,9 @@ begin atomic
        'confidence in the entity * how common it is.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
-       'Share of its weight that a semantic arm loses where it can hardly tell memories apart and '
-       'words can: in a language, say, that the embedding model does not know.',
+       'Share of its weight that the lexical or a semantic arm loses where it can hardly tell '
+       'memories apart and the other can: embeddings in a language that their model does not know, '
+       'words in long questions.',
        0, 1, null, true),
       ('known_words', 'number', '1', '0 to 1',
        'Share of the words of the query that the embedding model knows, as its embedder says. From '

@@ -46,10 +46,12 @@ begin
              / nullif((given ->> (reports[n]).arm)::double precision, 0);
     if share <= 0.5 then
       reports[n].reason := concat_ws('; ', (reports[n]).reason, format(
-        'counts %s%% of its weight: words tell these memories apart, embeddings hardly do',
-        round(100 * share)));
+        'counts %s%% of its weight: %s tell these memories apart, %s hardly do',
+        round(100 * share),
+        case (reports[n]).arm when 'lexical' then 'embeddings' else 'words' end,
+        case (reports[n]).arm when 'lexical' then 'words' else 'embeddings' end));
     end if;
-    if share <= 0.2 then
+    if share <= 0.2 and (reports[n]).arm <> 'lexical' then
       reports[n].hint := coalesce(
         (reports[n]).hint, pgrecall_internal._other_model_hint());
     end if;

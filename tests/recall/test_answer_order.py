@@ -280,6 +280,20 @@ def test_an_arm_that_words_outdo_says_what_it_counts(
     assert arms["lexical"].hint is None
 
 
+def test_words_that_embeddings_outdo_say_what_they_count(connection: Connection) -> None:
+    create(connection, embedding_dimensions=3)
+    retain(connection, [{"text": f"crate {n}", "embedding": [1, n * 0.3, 0]} for n in range(60)])
+    asked = {"bank": "b", "query": "crate", "embedding": [1, 0, 0]}
+
+    arms = {row.arm: row for row in call(connection, "explain_recall", **asked)}
+
+    assert arms["lexical"].reason == (
+        "counts 10% of its weight: embeddings tell these memories apart, words hardly do"
+    )
+    assert arms["lexical"].hint is None
+    assert "weight" not in arms["semantic"].reason
+
+
 @pytest.mark.parametrize(
     ("known", "share", "status", "is_hinted"),
     [

@@ -293,6 +293,41 @@ def test_doubt_takes_weight_from_similarities_that_hardly_differ(
     assert scores[101] == pytest.approx(1 / 61)
 
 
+@pytest.mark.parametrize(
+    ("similarity", "words", "doubt", "share"),
+    [
+        (0.45, 5.0, 1, 0.5),  # both fall by half of themselves up to the eleventh hit
+        (0.45, 8.0, 1, 0.2),
+        (0.72, 6.0, 1, 1),  # words by twice the share
+        (0.81, 4.0, 1, 1),
+        (0.45, 10.0, 1, 0),
+        (0.45, 5.0, 0.5, 0.75),
+        (0.45, 5.0, 0, 1),
+        (None, 5.0, 1, 1),  # ten hits are too few to tell
+        (0.45, None, 1, 1),
+    ],
+)
+def test_doubt_takes_weight_from_words_that_tell_less_apart_than_similarities(
+    connection: Connection,
+    similarity: float | None,
+    words: float | None,
+    doubt: float,
+    share: float,
+) -> None:
+    def ranking(arm: str, before: int, best: float, eleventh: float | None) -> list[Any]:
+        scores = [best] * 10 + ([] if eleventh is None else [eleventh])
+        return [(arm, before + n, n, score, None, None, 0.1) for n, score in enumerate(scores, 1)]
+
+    hits = ranking("semantic", 0, 0.9, similarity)
+    hits += [(*hit[:6], None) for hit in ranking("lexical", 100, 10.0, words)]
+
+    rows = fused(connection, "fuse", hits, options={"fusion": "rrf", "doubt": doubt})
+
+    scores = {row.memory_id: row.score for row in rows}
+    assert scores[1] == pytest.approx(1 / 61)
+    assert scores.get(101, 0) == pytest.approx(share / 61)
+
+
 def test_few_words_that_match_are_sure_and_none_are_not(connection: Connection) -> None:
     vague: Any = ("semantic", 1, 1, 0.9, None, None, 0.9)
 
