@@ -1429,14 +1429,16 @@ begin
     span := tstzrange(date_trunc('day', now()) - substring(asked from '[0-9]+ days')::interval,
                       date_trunc('day', now()) + interval '1 day');
   end if;
+  if span is null and not pg_input_is_valid(range, 'tstzrange') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('"%s" is not a window of time', left(range, 80)),
+      hint    = (select 'Names of windows: ' || string_agg(w.name, ', ')
+                 from   pgrecall.windows() as w)
+                || ', or any number of days. Else write ''[2026-03-01, 2026-04-01)'', with a side '
+                   'empty to keep it open.';
+  end if;
   return pgrecall_internal._period_of_range(coalesce(span, range::tstzrange));
-exception when data_exception then
-  raise exception using
-    errcode = 'invalid_parameter_value',
-    message = format('"%s" is not a window of time', left(range, 80)),
-    hint    = (select 'Names of windows: ' || string_agg(w.name, ', ') from pgrecall.windows() as w)
-              || ', or any number of days. Else write ''[2026-03-01, 2026-04-01)'', with a side '
-                 'empty to keep it open.';
 end;
 $$;
 comment on function pgrecall_internal._period_of_text is
@@ -3709,14 +3711,14 @@ begin
   if value is null or jsonb_typeof(value) = 'null' then
     return null;
   end if;
-  if jsonb_typeof(value) <> 'string' or value #>> '{}' !~ '^\d{4,6}-\d\d-\d\d([ T]|$)' then
-    raise exception using errcode = 'data_exception', message = 'not a time';
+  if jsonb_typeof(value) <> 'string' or value #>> '{}' !~ '^\d{4,6}-\d\d-\d\d([ T]|$)'
+     or not pg_input_is_valid(value #>> '{}', 'timestamptz')
+  then
+    perform pgrecall_internal._raise_invalid_field(
+      place, format('%s is not a time', left(value::text, 80)),
+      'Write 2026-03-05 or 2026-03-05T14:00Z.');
   end if;
-  return (value #>> '{}')::timestamptz;
-exception when data_exception then
-  perform pgrecall_internal._raise_invalid_field(
-    place, format('%s is not a time', left(value::text, 80)),
-    'Write 2026-03-05 or 2026-03-05T14:00Z.');
+  return value #>> '{}';
 end;
 $$;
 comment on function pgrecall_internal._time_field is
@@ -3724,7 +3726,7 @@ comment on function pgrecall_internal._time_field is
 
 create or replace function pgrecall_internal._span_field(place text, value jsonb)
 returns tstzrange
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set timezone = 'UTC'
 as $$
 declare
@@ -3785,7 +3787,7 @@ comment on function pgrecall_internal._array_field is
 create or replace function pgrecall_internal._embedding_field(
   place text, value jsonb, bank pgrecall.bank)
 returns halfvec
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -4831,14 +4833,12 @@ begin
           option.description);
       end if;
     when 'interval' then
-      begin
-        if kind <> 'string' or (value #>> '{}')::interval <= interval '0' then
-          raise data_exception;
-        end if;
-      exception when data_exception then
+      if kind <> 'string' or not pg_input_is_valid(value #>> '{}', 'interval')
+         or (value #>> '{}')::interval <= interval '0'
+      then
         perform pgrecall_internal._invalid_option(
           option.name, 'an interval longer than 0', value, example);
-      end;
+      end if;
     when 'text[]' then
       if option.name = 'arms' then
         perform pgrecall_internal._check_arms_option(value);
@@ -6841,7 +6841,7 @@ comment on function pgrecall_internal._recheck_lexemes is
 -- run needs them, by its row in arms().
 create or replace function pgrecall_internal._to_halfvec(embedding anycompatible)
 returns halfvec
-language plpgsql immutable parallel safe
+language plpgsql immutable parallel unsafe
 set search_path from current
 as $$
 begin
@@ -7046,7 +7046,7 @@ create or replace function pgrecall_internal._request(
   options    jsonb default null,
   arm        text default null)
 returns pgrecall_internal.request
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
@@ -10212,7 +10212,7 @@ create or replace function pgrecall.link_expansion(
   depth      integer default 100,
   strengths  double precision[] default null)
 returns setof pgrecall.expanded
-language plpgsql stable parallel safe rows 100
+language plpgsql stable parallel unsafe rows 100
 set search_path from current
 as $$
 declare
@@ -10268,7 +10268,7 @@ create or replace function pgrecall.entity_walk(
   depth      integer default 100,
   hops       integer default null)
 returns setof pgrecall.ranked
-language plpgsql stable parallel safe rows 100
+language plpgsql stable parallel unsafe rows 100
 set search_path from current
 as $$
 declare
@@ -12928,7 +12928,7 @@ comment on function pgrecall_internal._vector is
 create or replace function pgrecall_internal._tokens_field(
   place text, item jsonb, model text, is_own boolean)
 returns bytea
-language plpgsql immutable parallel safe
+language plpgsql immutable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -12965,7 +12965,7 @@ comment on function pgrecall_internal._tokens_field is
 create or replace function pgrecall_internal._read_vectors(
   place text, item jsonb, bank pgrecall.bank, kind text, ordinal integer, content text)
 returns pgrecall_internal.fact_vector[]
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -13025,7 +13025,7 @@ comment on function pgrecall_internal._read_vectors is
 create or replace function pgrecall_internal._read_questions(
   place text, value jsonb, bank pgrecall.bank)
 returns pgrecall_internal.fact_vector[]
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -13066,7 +13066,7 @@ comment on function pgrecall_internal._read_questions is
 create or replace function pgrecall_internal._read_fact(
   fact jsonb, index integer, size integer, bank pgrecall.bank, fact_types text[])
 returns pgrecall_internal.fact_row
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -13193,7 +13193,7 @@ comment on function pgrecall_internal._read_fact is
 create or replace function pgrecall_internal._read_facts(
   facts jsonb, bank pgrecall.bank, fact_types text[])
 returns pgrecall_internal.fact_row[]
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 -- Of what is called here, too: it reads no table, and to plan it for each fact takes longer than
 -- to run it.
@@ -13996,7 +13996,7 @@ comment on function pgrecall.retain is
 
 create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
 returns setof pgrecall.stored_embedding
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
@@ -18581,7 +18581,7 @@ comment on function pgrecall.sync_table is
 create or replace function pgrecall_internal._check_calibration(
   bank pgrecall.bank, calibration jsonb)
 returns jsonb
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare

@@ -450,14 +450,16 @@ begin
     span := tstzrange(date_trunc('day', now()) - substring(asked from '[0-9]+ days')::interval,
                       date_trunc('day', now()) + interval '1 day');
   end if;
+  if span is null and not pg_input_is_valid(range, 'tstzrange') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('"%s" is not a window of time', left(range, 80)),
+      hint    = (select 'Names of windows: ' || string_agg(w.name, ', ')
+                 from   pgrecall.windows() as w)
+                || ', or any number of days. Else write ''[2026-03-01, 2026-04-01)'', with a side '
+                   'empty to keep it open.';
+  end if;
   return pgrecall_internal._period_of_range(coalesce(span, range::tstzrange));
-exception when data_exception then
-  raise exception using
-    errcode = 'invalid_parameter_value',
-    message = format('"%s" is not a window of time', left(range, 80)),
-    hint    = (select 'Names of windows: ' || string_agg(w.name, ', ') from pgrecall.windows() as w)
-              || ', or any number of days. Else write ''[2026-03-01, 2026-04-01)'', with a side '
-                 'empty to keep it open.';
 end;
 $$;
 comment on function pgrecall_internal._period_of_text is

@@ -109,14 +109,14 @@ begin
   if value is null or jsonb_typeof(value) = 'null' then
     return null;
   end if;
-  if jsonb_typeof(value) <> 'string' or value #>> '{}' !~ '^\d{4,6}-\d\d-\d\d([ T]|$)' then
-    raise exception using errcode = 'data_exception', message = 'not a time';
+  if jsonb_typeof(value) <> 'string' or value #>> '{}' !~ '^\d{4,6}-\d\d-\d\d([ T]|$)'
+     or not pg_input_is_valid(value #>> '{}', 'timestamptz')
+  then
+    perform pgrecall_internal._raise_invalid_field(
+      place, format('%s is not a time', left(value::text, 80)),
+      'Write 2026-03-05 or 2026-03-05T14:00Z.');
   end if;
-  return (value #>> '{}')::timestamptz;
-exception when data_exception then
-  perform pgrecall_internal._raise_invalid_field(
-    place, format('%s is not a time', left(value::text, 80)),
-    'Write 2026-03-05 or 2026-03-05T14:00Z.');
+  return value #>> '{}';
 end;
 $$;
 comment on function pgrecall_internal._time_field is
@@ -124,7 +124,7 @@ comment on function pgrecall_internal._time_field is
 
 create or replace function pgrecall_internal._span_field(place text, value jsonb)
 returns tstzrange
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set timezone = 'UTC'
 as $$
 declare
@@ -185,7 +185,7 @@ comment on function pgrecall_internal._array_field is
 create or replace function pgrecall_internal._embedding_field(
   place text, value jsonb, bank pgrecall.bank)
 returns halfvec
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
