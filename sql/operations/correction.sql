@@ -354,8 +354,9 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  last jsonb;
-  ids  bigint[];
+  last       jsonb;
+  ids        bigint[];
+  version_id bigint;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -388,6 +389,19 @@ begin
       and  m.corrections -> -1 -> 'replaced_by' is not distinct from last -> 'replaced_by'
     order  by m.memory_id <> unsupersede.memory_id, m.memory_id
   );
+  -- A version that update_memory() stored ends where it began: at no time there are two. First, as
+  -- both may have the same content.
+  if last ->> 'kind' = 'update' then
+    select m.memory_id into version_id
+    from   pgrecall.memory m
+    where  m.bank_id = unsupersede.bank and m.memory_id = (last ->> 'replaced_by')::bigint
+      and  m.created_at = (last ->> 'at')::timestamptz and m.corrections is null;
+    if found then
+      perform pgrecall_internal._end_memories(
+        bank, 'update', nextval('pgrecall.id_seq'), array[version_id],
+        array['-infinity'::timestamptz], array[memory_id]);
+    end if;
+  end if;
   perform pgrecall_internal._restore(bank, ids);
   return query
   select * from pgrecall_internal._corrected(bank, ids);
@@ -395,7 +409,8 @@ end;
 $$;
 comment on function pgrecall.unsupersede is
 'Reverts the last correction of a memory: the changes of supersede(), a replacing fact or '
-'consolidate() in its row, and in the rows that were corrected with it for the same successor. A '
-'row that was corrected again since stays as it is. Returns the restored memories, this one first. '
-'Errors: RC001, RC010 unknown memory, RC015 quarantine() did it, 22023 nothing to revert, or '
-'another memory now has the same content.';
+'consolidate() in its row, and in the rows that were corrected with it for the same successor; the '
+'version that update_memory() made of it ends, as if it had never been. A row that was corrected '
+'again since stays as it is. Returns the restored memories, this one first. Errors: RC001, RC010 '
+'unknown memory, RC015 quarantine() did it, 22023 nothing to revert, or another memory now has the '
+'same content.';
