@@ -3789,6 +3789,40 @@ $$;
 comment on function pgrecall_internal._array_field is
 'A field that is an array, [] when absent. Errors: RC003.';
 
+create or replace function pgrecall_internal._check_embedded(embeddings jsonb, listing text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  wrong record;
+begin
+  perform pgrecall_internal._check_array('embeddings', embeddings);
+  select v.n - 1 as index, v.item,
+         jsonb_typeof(v.item) = 'object' and pgrecall_internal._is_id(v.item ->> 'memory_id')
+           as has_id
+  into   wrong
+  from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
+  where  jsonb_typeof(v.item) <> 'object' or not pgrecall_internal._is_id(v.item ->> 'memory_id')
+     or  not pg_input_is_valid(coalesce(v.item ->> 'ordinal', '0'), 'smallint')
+  order  by v.n
+  limit  1;
+  if not found then
+    return;
+  end if;
+  perform pgrecall_internal._raise_invalid_field(
+    format('embeddings[%s].%s', wrong.index,
+           case when wrong.has_id then 'ordinal' else 'memory_id' end),
+    case when wrong.has_id
+         then format('expected a number up to 32767, not %s', wrong.item -> 'ordinal')
+         else format('expected the id of a memory, not %s', left(wrong.item::text, 80)) end,
+    format('Write {"memory_id": 5, "embedding": [0.1, 0.2]}, with an id of %s.', listing));
+end;
+$$;
+comment on function pgrecall_internal._check_embedded is
+'Raises RC003 unless each element of an array names a memory, and an ordinal or none. listing: the '
+'function that lists what there is to embed.';
+
 create or replace function pgrecall_internal._embedding_field(
   place text, value jsonb, bank pgrecall.bank)
 returns halfvec
@@ -12559,7 +12593,8 @@ begin
   where  e.bank_id = reembed_pending.bank and e.memory_id >= reembed_pending.from_id
     and  e.model = coalesce(searched.embedding_model, '')
     and  n.is_there is null
-    and  (e.kind = 'text' or e.text is not null)
+    -- reembed_finish() computes usages, of the words of the same relations.
+    and  (e.kind = 'text' or e.kind <> 'usage' and e.text is not null)
   order  by e.memory_id, e.kind, e.ordinal
   limit  batch_size;
 end;
@@ -12589,7 +12624,7 @@ begin
                        bank, locked.next_model, model),
       hint    = format('Embed what reembed_pending() returns with "%s".', locked.next_model);
   end if;
-  perform pgrecall_internal._check_array('embeddings', embeddings);
+  perform pgrecall_internal._check_embedded(embeddings, 'reembed_pending()');
 
   -- Memories forgotten in the meantime are skipped.
   with stored as (
@@ -12643,7 +12678,8 @@ set plan_cache_mode = force_custom_plan
 as $$
 begin
   select count(*),
-         count(*) filter (where n.memory_id is null and (e.kind = 'text' or e.text is not null)),
+         count(*) filter (where n.memory_id is null and e.kind <> 'usage'
+                                and (e.kind = 'text' or e.text is not null)),
          count(*) filter (where n.memory_id is null and e.kind <> 'text' and e.text is null)
   into   vectors, pending, textless
   from   pgrecall.embedding e
@@ -12763,8 +12799,13 @@ begin
              where  e.bank_id = _embedding_models.bank and e.fact_type = t.fact_type
              order  by e.model
              limit  1) as model
-    from   pgrecall.fact_type t
-    where  t.bank_id = _embedding_models.bank
+    from (
+      select x.fact_type
+      from   pgrecall.fact_type x
+      where  x.bank_id = _embedding_models.bank
+      union  all
+      select ''  -- what kinds of relations mean
+    ) as t
     union  all
     select f.fact_type, (
              select e.model from pgrecall.embedding e
@@ -14870,23 +14911,11 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   locked pgrecall.bank;
-  place  text;
-  item   jsonb;
   kept   bigint;
   worded bigint := 0;
 begin
   locked := pgrecall_internal._locked_bank(bank);
-  perform pgrecall_internal._check_array('embeddings', embeddings);
-  select format('embeddings[%s].memory_id', v.n - 1), v.item into place, item
-  from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
-  where  jsonb_typeof(v.item) <> 'object' or not pgrecall_internal._is_id(v.item ->> 'memory_id')
-  order  by v.n
-  limit  1;
-  if found then
-    perform pgrecall_internal._raise_invalid_field(
-      place, format('expected the id of a memory, not %s', left(item::text, 80)),
-      'Write {"memory_id": 5, "embedding": [0.1, 0.2]}, with an id of embed_pending().');
-  end if;
+  perform pgrecall_internal._check_embedded(embeddings, 'embed_pending()');
   locked := pgrecall_internal._pin_model(locked, embeddings, model);
   -- Memories forgotten meanwhile are skipped, and an embedding stored meanwhile stays.
   with stored as (

@@ -182,6 +182,40 @@ $$;
 comment on function pgrecall_internal._array_field is
 'A field that is an array, [] when absent. Errors: RC003.';
 
+create or replace function pgrecall_internal._check_embedded(embeddings jsonb, listing text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  wrong record;
+begin
+  perform pgrecall_internal._check_array('embeddings', embeddings);
+  select v.n - 1 as index, v.item,
+         jsonb_typeof(v.item) = 'object' and pgrecall_internal._is_id(v.item ->> 'memory_id')
+           as has_id
+  into   wrong
+  from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
+  where  jsonb_typeof(v.item) <> 'object' or not pgrecall_internal._is_id(v.item ->> 'memory_id')
+     or  not pg_input_is_valid(coalesce(v.item ->> 'ordinal', '0'), 'smallint')
+  order  by v.n
+  limit  1;
+  if not found then
+    return;
+  end if;
+  perform pgrecall_internal._raise_invalid_field(
+    format('embeddings[%s].%s', wrong.index,
+           case when wrong.has_id then 'ordinal' else 'memory_id' end),
+    case when wrong.has_id
+         then format('expected a number up to 32767, not %s', wrong.item -> 'ordinal')
+         else format('expected the id of a memory, not %s', left(wrong.item::text, 80)) end,
+    format('Write {"memory_id": 5, "embedding": [0.1, 0.2]}, with an id of %s.', listing));
+end;
+$$;
+comment on function pgrecall_internal._check_embedded is
+'Raises RC003 unless each element of an array names a memory, and an ordinal or none. listing: the '
+'function that lists what there is to embed.';
+
 create or replace function pgrecall_internal._embedding_field(
   place text, value jsonb, bank pgrecall.bank)
 returns halfvec
