@@ -337,6 +337,33 @@ def test_a_tenant_attaches_its_table_behind_its_fence(bank: Connection) -> None:
     assert hidden == ([], [])
 
 
+def test_a_change_is_refused_where_row_security_hides_the_bank(bank: Connection) -> None:
+    bank.execute("select pgrecall.create_roles()")
+    bank.execute("create role app in role pgrecall_writer")
+    bank.execute("select pgrecall.enable_row_security('setting')")
+    bank.execute("grant create on schema public to app")
+    bank.execute("alter table ticket owner to app")
+    bank.execute("set local role app")
+    bank.execute("set local pgrecall.bank = 'b'")
+    attach(bank)
+    sync(bank)
+
+    for hidden in ("", "other"):
+        bank.execute(f"set local pgrecall.bank = '{hidden}'")
+        with refused(
+            bank,
+            "42501",
+            'row security hides the bank of table public.ticket from role "app"',
+            r"^Set the setting .* drop function public\.pgrecall_\w+ cascade;$",
+        ):
+            bank.execute("update ticket set body = 'Never noted.'")
+    bank.execute("set local pgrecall.bank = 'b'")
+    bank.execute("update ticket set body = 'Noted.' where id = 1")
+    sync(bank)
+
+    assert rows(bank, HELD) == rows(bank, SAID)
+
+
 def test_who_does_not_see_all_rows_is_refused(bank: Connection) -> None:
     bank.execute("select pgrecall.create_roles()")
     bank.execute("create role narrow in role pgrecall_writer")
