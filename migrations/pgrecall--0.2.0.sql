@@ -18143,8 +18143,8 @@ begin
           errcode = 'insufficient_privilege',
           message = format('row security hides the bank of table %%s from role "%%s"',
                            tg_relid::regclass, current_user),
-          hint    = 'Set the setting that enable_row_security() goes by to the name of the bank, or '
-                    'let the owner of the table see it. If the bank was dropped: drop function '
+          hint    = 'Set the setting that enable_row_security() goes by to the name of the bank, '
+                    'or let the owner of the table see it. If the bank was dropped: drop function '
                     '%1$s cascade;';
       elsif not found then
         return null;
@@ -18292,10 +18292,10 @@ comment on function pgrecall.attach_table is
 '''later'': sync_table() brings them into the bank; ''commit'': the changing transaction does so '
 'when it commits, and has the bank for itself meanwhile. A memory has the source_id '
 'schema.table:key, and the key in its metadata. A changed row ends its memory and gets a new one, '
-'or with is_history_kept => false replaces it; a deleted row, or one without a text, has no '
-'memory. Call it again with other columns, and all rows are read again. The owner of the table '
-'calls it, and the triggers run with the owner''s rights; a change is refused where row security '
-'hides the bank from the owner. Locks the table against writers for a '
+'or with is_history_kept => false replaces it; a deleted row, one without a text, or one that '
+'cannot be stored, has no memory. Call it again with other columns, and all rows are read again. '
+'The owner of the table calls it, and the triggers run with the owner''s rights; a change is '
+'refused where row security hides the bank from the owner. Locks the table against writers for a '
 'moment. Errors: RC001, RC008, 22004, 22023 naming the column or table that does not fit, 42501 '
 'not the owner.';
 
@@ -18340,8 +18340,9 @@ comment on function pgrecall.detach_table is
 -- Another transaction notes its own changes, and its notes become visible together with its rows,
 -- so that nothing is lost, and a row that is read twice gives the same memory. The first pass over
 -- all rows is in order of the key. Rows that cannot be stored (a text that is too long, an unknown
--- fact type) do not hold up others: they are noted with the reason, until they change. sync_table()
--- reads the table with the rights of its caller, and calls no cast of a user-defined type.
+-- fact type) do not hold up others: they are noted with the reason, until they change, and have no
+-- memory meanwhile, since that of their former content is not what they say. sync_table() reads the
+-- table with the rights of its caller, and calls no cast of a user-defined type.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns setof pgrecall_internal.attached_fact
@@ -18488,6 +18489,14 @@ begin
       insert into pgrecall.attached_change (bank_id, relation, key, problem)
       values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
       done.failed := done.failed + 1;
+      perform pgrecall_internal._end_memories(
+        attachment.bank_id, 'update', nextval('pgrecall.id_seq'), array[one.memory_id],
+        array[now()], array[null::bigint]);
+      -- The hash of no row: should the row have its former content again, it is added.
+      update pgrecall.attached_row w
+      set    row_hash = sha256('')
+      where  w.bank_id = attachment.bank_id and w.memory_id = one.memory_id;
+      former := former || one.memory_id;
     end;
   end loop;
   if attachment.is_history_kept then

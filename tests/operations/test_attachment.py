@@ -244,6 +244,25 @@ def test_a_row_that_cannot_be_stored_keeps_no_other_waiting(bank: Connection) ->
     assert state(bank).failed == 0
 
 
+@pytest.mark.parametrize("is_history_kept", [True, False])
+def test_a_row_that_can_no_longer_be_stored_has_no_memory(
+    bank: Connection, is_history_kept: bool
+) -> None:
+    attach(bank, fields='{"confidence": "weight"}', is_history_kept=is_history_kept)
+    sync(bank)
+    bank.execute("update ticket set weight = 5 where id = 1")
+
+    assert sync(bank) == {"failed": 1}
+    assert column(bank, "select key from pgrecall.attached_row where key = '1'") == (
+        ["1"] if is_history_kept else []
+    )
+    assert [key for key, _ in rows(bank, HELD)] == ["2"]
+
+    bank.execute("update ticket set weight = 0.5 where id = 1")
+    assert sync(bank) == {"added": 1}
+    assert rows(bank, HELD) == rows(bank, SAID)
+
+
 def test_attached_again_with_other_columns_changes_what_differs(bank: Connection) -> None:
     attach(bank)
     sync(bank)
