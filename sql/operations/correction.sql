@@ -5,9 +5,9 @@
 -- in its column corrections. unsupersede() reverts the last correction of a memory, and of the
 -- memories that the same correction ended; the rows are then as before, column by column.
 -- near_copies() finds memories that say the same in other words, among a bounded number of
--- candidates: the nearest by embedding, and those with the same key, source or entities. Texts that
--- differ in a number or a negation are not copies, nor is a text that is more similar to the
--- successor.
+-- candidates: the nearest by embedding, or by words, and those with the same key, source or
+-- entities. Texts that differ in a number or a negation are not copies, nor is a text that is more
+-- similar to the successor.
 create or replace function pgrecall_internal._numbers_and_negations(content text)
 returns text[]
 language plpgsql immutable parallel safe
@@ -79,6 +79,14 @@ begin
              depth => 50) as s
     where  embedding is not null
     union
+    -- Of a text without an embedding its words. Without punctuation: a quote or a dash would ask
+    -- for a phrase, or for texts without a word.
+    select l.memory_id
+    from   pgrecall.lexical_arm(
+             bank.bank_id, pgrecall.normalised_name(memory.text), array[memory.fact_type],
+             as_of => _near_candidates.as_of, depth => 50) as l
+    where  embedding is null
+    union
     (select k.memory_id
      from   pgrecall.memory k
      where  k.bank_id = bank.bank_id and k.fact_key is not null
@@ -107,8 +115,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._near_candidates is
-'Candidates for near copies of a memory: at most 50 nearest by embedding, 50 with its key, 50 from '
-'its source, and 50 for each of ten entities.';
+'Candidates for near copies of a memory: at most 50 nearest by embedding, or by words where it has '
+'none, 50 with its key, 50 from its source, and 50 for each of ten entities.';
 
 create or replace function pgrecall.near_copies(
   bank           text,
