@@ -17,7 +17,8 @@ declare
   config  regconfig := bank.text_search_config::regconfig;
   typed   text := pgrecall_internal._normalised(words);
   last    text := substring(typed from '\S+$');
-  part    text := substring(last from '[[:alnum:]_./@:+#-]+$');
+  part    text := case when length(last) <= 200
+                       then substring(last from '[[:alnum:]_./@:+#-]+$') end;
   whole   integer[];
   longer  integer[];
   written text;
@@ -65,7 +66,8 @@ begin
   begun := begun || pgrecall_internal._dimension(lower(last))
            || case when cardinality(whole) = 1 then whole end;
   -- Nothing but the text tells whether such a word goes on so, and a stop word has no lexeme.
-  written := replace(pgrecall.normalised_name(last), ' ', '[^[:alnum:]]+');
+  -- Of a long word the beginning: the time of a pattern grows by more than its length.
+  written := replace(pgrecall.normalised_name(left(last, 200)), ' ', '[^[:alnum:]]+');
   if written <> '' and (longer is not null or whole = '{}') then
     recheck := format(
       'pgrecall_internal._normalised(concat_ws('' '', m.text, m.context, m.fact_key)) ~* %L',
