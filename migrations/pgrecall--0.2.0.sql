@@ -1381,40 +1381,43 @@ returns setof pgrecall.named_window
 language sql stable parallel safe
 begin atomic
   -- Every column is named, as pg_dump names them: a restored function is the same. Near the ends of
-  -- time there are no other days.
-  with asked as (select greatest('4000-01-01 BC', least('290000-01-01', windows.at)) as at)
-  select w.name, tstzrange(w.starts, w.ends)
+  -- time there are no other days. Days are counted by the clock of the zone: a day that begins at
+  -- one, when daylight saving does, lies between two that begin at midnight.
+  with asked as (
+    select date_trunc('day', greatest('4000-01-01 BC', least('290000-01-01', x.at::timestamp)))
+             as day
+    from  (select coalesce(windows.at, now()) as at) as x
+    where  isfinite(x.at)
+  )
+  select w.name, tstzrange(w.starts::timestamptz, w.ends::timestamptz)
   from (
-    select 'today' as name, date_trunc('day', a.at) as starts,
-           date_trunc('day', a.at) + interval '1 day' as ends, 1 as place
+    select 'today' as name, a.day as starts, a.day + interval '1 day' as ends, 1 as place
     from   asked a
     union all
-    select 'yesterday' as name, date_trunc('day', a.at) - interval '1 day' as starts,
-           date_trunc('day', a.at) as ends, 2 as place
+    select 'yesterday' as name, a.day - interval '1 day' as starts, a.day as ends, 2 as place
     from   asked a
     union all
-    select t.name || ' ' || u.unit as name, date_trunc(u.unit, a.at) - t.back * u.step as starts,
-           date_trunc(u.unit, a.at) + (1 - t.back) * u.step as ends, 2 * u.place + t.back as place
+    select t.name || ' ' || u.unit as name, date_trunc(u.unit, a.day) - t.back * u.step as starts,
+           date_trunc(u.unit, a.day) + (1 - t.back) * u.step as ends, 2 * u.place + t.back as place
     from  (values ('week', interval '1 week', 2), ('month', interval '1 month', 3),
                   ('quarter', interval '3 months', 4), ('year', interval '1 year', 5)
           ) as u(unit, step, place)
     cross  join (values ('this', 0), ('last', 1)) as t(name, back)
     cross  join asked a
     union all
-    select format('last %s days', n) as name,
-           date_trunc('day', a.at) - n * interval '1 day' as starts,
-           date_trunc('day', a.at) + interval '1 day' as ends, 100 + n as place
+    select format('last %s days', n) as name, a.day - n * interval '1 day' as starts,
+           a.day + interval '1 day' as ends, 100 + n as place
     from   unnest(array[7, 30, 90]) as n
     cross  join asked a
   ) as w
   order  by w.place;
 end;
 comment on function pgrecall.windows is
-'The windows that have a name, as seen at a time: today, yesterday, this and last week, month, '
-'quarter and year, the last 7, 30 and 90 days. Option window of a recall takes these names, and '
-'"last N days" with any number; so does during of any function where it is text: during => '
-'text ''last quarter''. Days begin at midnight in the time zone of the session, weeks on Monday; '
-'the last N days are those and today.';
+'The windows that have a name, as seen at a time (null: now; infinity has none): today, yesterday, '
+'this and last week, month, quarter and year, the last 7, 30 and 90 days. Option window of a '
+'recall takes these names, and "last N days" with any number; so does during of any function where '
+'it is text: during => text ''last quarter''. Days begin at midnight in the time zone of the '
+'session, weeks on Monday; the last N days are those and today.';
 
 create or replace function pgrecall_internal._period_of_text(range text)
 returns pgrecall_internal.period
@@ -1426,17 +1429,18 @@ declare
 begin
   select w.during into span from pgrecall.windows() as w where w.name = asked;
   if asked ~ '^last [1-9][0-9]{0,4} days$' then
-    span := tstzrange(date_trunc('day', now()) - substring(asked from '[0-9]+ days')::interval,
-                      date_trunc('day', now()) + interval '1 day');
+    span := tstzrange(current_date - substring(asked from '[0-9]+')::integer, current_date + 1);
+  end if;
+  if span is null and not pg_input_is_valid(range, 'tstzrange') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('"%s" is not a window of time', left(range, 80)),
+      hint    = (select 'Names of windows: ' || string_agg(w.name, ', ')
+                 from   pgrecall.windows() as w)
+                || ', or any number of days. Else write ''[2026-03-01, 2026-04-01)'', with a side '
+                   'empty to keep it open.';
   end if;
   return pgrecall_internal._period_of_range(coalesce(span, range::tstzrange));
-exception when data_exception then
-  raise exception using
-    errcode = 'invalid_parameter_value',
-    message = format('"%s" is not a window of time', left(range, 80)),
-    hint    = (select 'Names of windows: ' || string_agg(w.name, ', ') from pgrecall.windows() as w)
-              || ', or any number of days. Else write ''[2026-03-01, 2026-04-01)'', with a side '
-                 'empty to keep it open.';
 end;
 $$;
 comment on function pgrecall_internal._period_of_text is
@@ -2789,6 +2793,9 @@ comment on function pgrecall_internal._parsed_filter is
 -- entity is not a column: it stands for the entities that the memory mentions, by any of their
 -- names. $1 of the statement is the bank.
 --
+-- A comparison with a column or key that a memory does not have is false, and "not" of it true: a
+-- memory meets a condition or its "not".
+--
 -- A filter has at most 1,000 conditions and 200,000 values in lists, nested at most 50 deep.
 create or replace function pgrecall_internal._filter_value(filter jsonb, path text[], type text)
 returns text
@@ -3709,14 +3716,14 @@ begin
   if value is null or jsonb_typeof(value) = 'null' then
     return null;
   end if;
-  if jsonb_typeof(value) <> 'string' or value #>> '{}' !~ '^\d{4,6}-\d\d-\d\d([ T]|$)' then
-    raise exception using errcode = 'data_exception', message = 'not a time';
+  if jsonb_typeof(value) <> 'string' or value #>> '{}' !~ '^\d{4,6}-\d\d-\d\d([ T]|$)'
+     or not pg_input_is_valid(value #>> '{}', 'timestamptz')
+  then
+    perform pgrecall_internal._raise_invalid_field(
+      place, format('%s is not a time', left(value::text, 80)),
+      'Write 2026-03-05 or 2026-03-05T14:00Z.');
   end if;
-  return (value #>> '{}')::timestamptz;
-exception when data_exception then
-  perform pgrecall_internal._raise_invalid_field(
-    place, format('%s is not a time', left(value::text, 80)),
-    'Write 2026-03-05 or 2026-03-05T14:00Z.');
+  return value #>> '{}';
 end;
 $$;
 comment on function pgrecall_internal._time_field is
@@ -3724,7 +3731,7 @@ comment on function pgrecall_internal._time_field is
 
 create or replace function pgrecall_internal._span_field(place text, value jsonb)
 returns tstzrange
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set timezone = 'UTC'
 as $$
 declare
@@ -3782,10 +3789,44 @@ $$;
 comment on function pgrecall_internal._array_field is
 'A field that is an array, [] when absent. Errors: RC003.';
 
+create or replace function pgrecall_internal._check_embedded(embeddings jsonb, listing text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  wrong record;
+begin
+  perform pgrecall_internal._check_array('embeddings', embeddings);
+  select v.n - 1 as index, v.item,
+         jsonb_typeof(v.item) = 'object' and pgrecall_internal._is_id(v.item ->> 'memory_id')
+           as has_id
+  into   wrong
+  from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
+  where  jsonb_typeof(v.item) <> 'object' or not pgrecall_internal._is_id(v.item ->> 'memory_id')
+     or  not pg_input_is_valid(coalesce(v.item ->> 'ordinal', '0'), 'smallint')
+  order  by v.n
+  limit  1;
+  if not found then
+    return;
+  end if;
+  perform pgrecall_internal._raise_invalid_field(
+    format('embeddings[%s].%s', wrong.index,
+           case when wrong.has_id then 'ordinal' else 'memory_id' end),
+    case when wrong.has_id
+         then format('expected a number up to 32767, not %s', wrong.item -> 'ordinal')
+         else format('expected the id of a memory, not %s', left(wrong.item::text, 80)) end,
+    format('Write {"memory_id": 5, "embedding": [0.1, 0.2]}, with an id of %s.', listing));
+end;
+$$;
+comment on function pgrecall_internal._check_embedded is
+'Raises RC003 unless each element of an array names a memory, and an ordinal or none. listing: the '
+'function that lists what there is to embed.';
+
 create or replace function pgrecall_internal._embedding_field(
   place text, value jsonb, bank pgrecall.bank)
 returns halfvec
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -4833,14 +4874,12 @@ begin
           option.description);
       end if;
     when 'interval' then
-      begin
-        if kind <> 'string' or (value #>> '{}')::interval <= interval '0' then
-          raise data_exception;
-        end if;
-      exception when data_exception then
+      if kind <> 'string' or not pg_input_is_valid(value #>> '{}', 'interval')
+         or (value #>> '{}')::interval <= interval '0'
+      then
         perform pgrecall_internal._invalid_option(
           option.name, 'an interval longer than 0', value, example);
-      end;
+      end if;
     when 'text[]' then
       if option.name = 'arms' then
         perform pgrecall_internal._check_arms_option(value);
@@ -5326,14 +5365,52 @@ $$;
 comment on function pgrecall_internal._check_settings is
 'Checks the settings passed to configure_bank(), options and columns.';
 
+create or replace function pgrecall_internal._raise_invalid_setting(columns jsonb, violated text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  setting record;
+begin
+  select a.attname as name, columns -> a.attname as value,
+         coalesce(
+           -- Without casts: bm25_b >= 0::double precision.
+           'Its range: ' || regexp_replace(
+             substring(pg_get_constraintdef(c.oid, true) from '^CHECK \((.*)\)$'),
+             '::[a-z]+( precision)?(\[\])?', '', 'g'),
+           'Its type: ' || format_type(a.atttypid, null)) as range,
+         col_description(a.attrelid, a.attnum) as comment
+  into   setting
+  from   pg_attribute a
+  left   join pg_constraint c on c.conrelid = a.attrelid and c.conname = violated
+  where  a.attrelid = 'pgrecall.bank'::regclass and columns ? a.attname
+    and  case when violated <> '' then a.attnum = any (c.conkey)
+              else a.attndims > 0
+                   or not pg_input_is_valid(columns ->> a.attname, format_type(a.atttypid, null))
+         end
+  -- JSON arrays are no literals of PostgreSQL's.
+  order  by a.attndims
+  limit  1;
+  raise exception using
+    errcode = 'invalid_parameter_value',
+    message = format('setting "%s" cannot be %s', setting.name, left(setting.value::text, 80)),
+    hint    = format('%s. %s', setting.range, setting.comment);
+end;
+$$;
+comment on function pgrecall_internal._raise_invalid_setting is
+'Raises 22023 for the one of these columns of bank that violates a constraint, or, where that is '
+'empty, is not of its type.';
+
 create or replace function pgrecall.configure_bank(bank text, settings jsonb)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  locked  pgrecall.bank;
-  columns jsonb;
+  locked   pgrecall.bank;
+  columns  jsonb;
+  violated text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_settings(locked, settings);
@@ -5350,11 +5427,9 @@ begin
     )
     using locked, columns,
           jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
-  exception when check_violation or data_exception then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('unusable setting: %s', left(sqlerrm, 200)),
-      hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
+  exception when check_violation or data_exception or feature_not_supported then
+    get stacked diagnostics violated = constraint_name;
+    perform pgrecall_internal._raise_invalid_setting(columns, violated);
   end;
 
   if settings ->> 'lexical_backend' <> locked.lexical_backend then
@@ -6827,7 +6902,7 @@ comment on function pgrecall_internal._recheck_lexemes is
 -- run needs them, by its row in arms().
 create or replace function pgrecall_internal._to_halfvec(embedding anycompatible)
 returns halfvec
-language plpgsql immutable parallel safe
+language plpgsql immutable parallel unsafe
 set search_path from current
 as $$
 begin
@@ -7032,7 +7107,7 @@ create or replace function pgrecall_internal._request(
   options    jsonb default null,
   arm        text default null)
 returns pgrecall_internal.request
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
@@ -10183,7 +10258,7 @@ create or replace function pgrecall.link_expansion(
   depth      integer default 100,
   strengths  double precision[] default null)
 returns setof pgrecall.expanded
-language plpgsql stable parallel safe rows 100
+language plpgsql stable parallel unsafe rows 100
 set search_path from current
 as $$
 declare
@@ -10239,7 +10314,7 @@ create or replace function pgrecall.entity_walk(
   depth      integer default 100,
   hops       integer default null)
 returns setof pgrecall.ranked
-language plpgsql stable parallel safe rows 100
+language plpgsql stable parallel unsafe rows 100
 set search_path from current
 as $$
 declare
@@ -12450,7 +12525,8 @@ begin
   where  e.bank_id = reembed_pending.bank and e.memory_id >= reembed_pending.from_id
     and  e.model = coalesce(searched.embedding_model, '')
     and  n.is_there is null
-    and  (e.kind = 'text' or e.text is not null)
+    -- reembed_finish() computes usages, of the words of the same relations.
+    and  (e.kind = 'text' or e.kind <> 'usage' and e.text is not null)
   order  by e.memory_id, e.kind, e.ordinal
   limit  batch_size;
 end;
@@ -12480,7 +12556,7 @@ begin
                        bank, locked.next_model, model),
       hint    = format('Embed what reembed_pending() returns with "%s".', locked.next_model);
   end if;
-  perform pgrecall_internal._check_array('embeddings', embeddings);
+  perform pgrecall_internal._check_embedded(embeddings, 'reembed_pending()');
 
   -- Memories forgotten in the meantime are skipped.
   with stored as (
@@ -12534,7 +12610,8 @@ set plan_cache_mode = force_custom_plan
 as $$
 begin
   select count(*),
-         count(*) filter (where n.memory_id is null and (e.kind = 'text' or e.text is not null)),
+         count(*) filter (where n.memory_id is null and e.kind <> 'usage'
+                                and (e.kind = 'text' or e.text is not null)),
          count(*) filter (where n.memory_id is null and e.kind <> 'text' and e.text is null)
   into   vectors, pending, textless
   from   pgrecall.embedding e
@@ -12654,8 +12731,13 @@ begin
              where  e.bank_id = _embedding_models.bank and e.fact_type = t.fact_type
              order  by e.model
              limit  1) as model
-    from   pgrecall.fact_type t
-    where  t.bank_id = _embedding_models.bank
+    from (
+      select x.fact_type
+      from   pgrecall.fact_type x
+      where  x.bank_id = _embedding_models.bank
+      union  all
+      select ''  -- what kinds of relations mean
+    ) as t
     union  all
     select f.fact_type, (
              select e.model from pgrecall.embedding e
@@ -12860,7 +12942,7 @@ comment on function pgrecall_internal._vector is
 create or replace function pgrecall_internal._tokens_field(
   place text, item jsonb, model text, is_own boolean)
 returns bytea
-language plpgsql immutable parallel safe
+language plpgsql immutable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -12897,7 +12979,7 @@ comment on function pgrecall_internal._tokens_field is
 create or replace function pgrecall_internal._read_vectors(
   place text, item jsonb, bank pgrecall.bank, kind text, ordinal integer, content text)
 returns pgrecall_internal.fact_vector[]
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -12957,7 +13039,7 @@ comment on function pgrecall_internal._read_vectors is
 create or replace function pgrecall_internal._read_questions(
   place text, value jsonb, bank pgrecall.bank)
 returns pgrecall_internal.fact_vector[]
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -12998,7 +13080,7 @@ comment on function pgrecall_internal._read_questions is
 create or replace function pgrecall_internal._read_fact(
   fact jsonb, index integer, size integer, bank pgrecall.bank, fact_types text[])
 returns pgrecall_internal.fact_row
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -13125,7 +13207,7 @@ comment on function pgrecall_internal._read_fact is
 create or replace function pgrecall_internal._read_facts(
   facts jsonb, bank pgrecall.bank, fact_types text[])
 returns pgrecall_internal.fact_row[]
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 -- Of what is called here, too: it reads no table, and to plan it for each fact takes longer than
 -- to run it.
@@ -13928,7 +14010,7 @@ comment on function pgrecall.retain is
 
 create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
 returns setof pgrecall.stored_embedding
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
@@ -14302,19 +14384,28 @@ comment on function pgrecall.forget_where is
 -- or a window.
 create or replace function pgrecall_internal._typed_words(
   bank pgrecall.bank, words text,
-  out required integer[], out begun integer[], out share double precision,
+  out required integer[], out begun integer[], out recheck text, out share double precision,
   out documents bigint)
 language plpgsql stable parallel safe
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  config regconfig := bank.text_search_config::regconfig;
-  typed  text := pgrecall_internal._normalised(words);
-  last   text := substring(typed from '\S+$');
-  terms  pgrecall_internal.terms;
-  known  bigint;
+  config  regconfig := bank.text_search_config::regconfig;
+  typed   text := pgrecall_internal._normalised(words);
+  last    text := substring(typed from '\S+$');
+  part    text := case when length(last) <= 200
+                       then substring(last from '[[:alnum:]_./@:+#-]+$') end;
+  whole   integer[];
+  longer  integer[];
+  written text;
+  terms   pgrecall_internal.terms;
+  known   bigint;
 begin
+  -- What follows an apostrophe or a quote may be begun; the s of Ana's is no word.
+  if exists (select from pgrecall.lexemes(config, part)) then
+    last := part;
+  end if;
   -- Chinese, Japanese and Korean have no words that could be begun.
   if last ~ ('[' || pgrecall_internal._cjk() || ']') then
     last := null;
@@ -14333,28 +14424,49 @@ begin
   if last is null then
     return;
   end if;
-  -- As typed, and stemmed where it is one word: facts that are not counted yet have it too.
-  select array_agg(x.dimension), coalesce(sum(x.document_count), 0)
-  into   begun, known
+  -- A word that is typed further than its stem begins like that, but for a letter: movi, move.
+  select array_agg(x.dimension) filter (where x.is_longer),
+         array_agg(x.dimension) filter (where not x.is_longer), coalesce(sum(x.document_count), 0)
+  into   begun, longer, known
   from (
-    select v.dimension, v.document_count
+    select v.dimension, v.document_count, starts_with(v.lexeme, lower(last)) as is_longer
     from   pgrecall_internal.lexeme v
     where  v.bank_id = bank.bank_id and v.kind = 'memory'
-      and  starts_with(v.lexeme, lower(last))
+      and (starts_with(v.lexeme, lower(last))
+           or length(v.lexeme) > 2 and starts_with(lower(last), left(v.lexeme, -1)))
     order  by v.document_count desc, v.lexeme
     limit  200
   ) as x;
-  begun := begun || pgrecall_internal._dimension(lower(last)) || array(
-    select pgrecall_internal._dimension(min(l.lexeme))
-    from   pgrecall.lexemes(config, last) as l
-    having count(*) = 1);
-  share := share * least(1, known / greatest(documents, 1)::double precision);
+  -- As typed, and stemmed where it is one word: facts that are not counted yet have it too.
+  whole := array(select pgrecall_internal._dimension(l.lexeme)
+                 from   pgrecall.lexemes(config, last) as l);
+  begun := begun || pgrecall_internal._dimension(lower(last))
+           || case when cardinality(whole) = 1 then whole end;
+  -- Nothing but the text tells whether such a word goes on so, and a stop word has no lexeme.
+  -- Of a long word the beginning: the time of a pattern grows by more than its length.
+  written := replace(pgrecall.normalised_name(left(last, 200)), ' ', '[^[:alnum:]]+');
+  if written <> '' and (longer is not null or whole = '{}') then
+    recheck := format(
+      'pgrecall_internal._normalised(concat_ws('' '', m.text, m.context, m.fact_key)) ~* %L',
+      '\m' || written);
+    if whole = '{}' then
+      begun := null;
+    else
+      recheck := format(
+        '(%s or pgrecall_internal._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
+                  && pgrecall_internal._scoped_keys($1, m.fact_type, %L))', recheck, begun);
+      begun := begun || longer;
+    end if;
+  end if;
+  share := case when begun is null then share
+                else share * least(1, known / greatest(documents, 1)::double precision) end;
 end;
 $$;
 comment on function pgrecall_internal._typed_words is
 'Words that are being typed, as dimensions: those that a memory must have, and of those that begin '
-'like the last one any; null where the last one is complete. share: what part of so many documents '
-'has them, by estimate.';
+'like the last one any; null where the last one is complete. recheck: a condition on memory m that '
+'tells whether it has the last one; null: these dimensions tell. share: what part of so many '
+'documents has them, by estimate.';
 
 create or replace function pgrecall_internal._has_words_sql(is_indexed boolean)
 returns text
@@ -14460,7 +14572,8 @@ begin
     pgrecall_internal._parsed_filter(filter), null, span,
     '{"time_mode": "filter", "time_basis": "mentioned"}');
   visible := case when as_of is null then pgrecall_internal._filter_sql(condition)
-                  else pgrecall_internal._visible_sql(condition) end;
+                  else pgrecall_internal._visible_sql(condition) end
+             || coalesce(' and ' || typed.recheck, '');
   fact_types := pgrecall_internal._fact_types(bank, fact_types);
   entity_ids := pgrecall_internal._entities_named(bank, entity);
   is_common := 20 * typed.share > 1
@@ -14484,8 +14597,8 @@ $$;
 comment on function pgrecall.find_memories is
 'Memories that have all of these words in their text, context or key, latest stored first, for a '
 'search while somebody types: words are compared as in a recall, and the last one may be only '
-'begun, unless a space follows it. Without words: all. Other arguments, pages and errors are those '
-'of list_memories().';
+'begun, unless a space follows it. A stop word counts while it is the last. Without words: all. '
+'Other arguments, pages and errors are those of list_memories().';
 
 -- retain/overview.sql
 -- A bank at a glance: how many memories by time, which entities, and all that belongs to a memory.
@@ -14732,23 +14845,11 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   locked pgrecall.bank;
-  place  text;
-  item   jsonb;
   kept   bigint;
   worded bigint := 0;
 begin
   locked := pgrecall_internal._locked_bank(bank);
-  perform pgrecall_internal._check_array('embeddings', embeddings);
-  select format('embeddings[%s].memory_id', v.n - 1), v.item into place, item
-  from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
-  where  jsonb_typeof(v.item) <> 'object' or not pgrecall_internal._is_id(v.item ->> 'memory_id')
-  order  by v.n
-  limit  1;
-  if found then
-    perform pgrecall_internal._raise_invalid_field(
-      place, format('expected the id of a memory, not %s', left(item::text, 80)),
-      'Write {"memory_id": 5, "embedding": [0.1, 0.2]}, with an id of embed_pending().');
-  end if;
+  perform pgrecall_internal._check_embedded(embeddings, 'embed_pending()');
   locked := pgrecall_internal._pin_model(locked, embeddings, model);
   -- Memories forgotten meanwhile are skipped, and an embedding stored meanwhile stays.
   with stored as (
@@ -15423,12 +15524,12 @@ comment on function pgrecall.update_memory is
 'Replaces a memory by a version of it with other fields, as retain() takes them: {"text": "...", '
 '"tags": []}; null takes a field away. Returns the new version, or the memory where nothing '
 'changes. The old one ends now and stays as history: memory_history() lists it, unsupersede() '
-'brings it back. Causal links and questions are kept unless given, entities and relations too, but '
-'a new text keeps only those that it still names: an entity by one of its names, a relation by '
-'both its ends and, where the old text had a word for its kind, such a word. ended_entities and '
-'ended_relations tell which the new version no longer has. A new text needs an embedding: pass '
-'one, with its model, or let embed_pending() name it. Errors: RC001, RC010 unknown memory, 22023 '
-'nothing to change, or it has ended, and those of retain().';
+'brings it back in place of the new one. Causal links and questions are kept unless given, '
+'entities and relations too, but a new text keeps only those that it still names: an entity by one '
+'of its names, a relation by both its ends and, where the old text had a word for its kind, such a '
+'word. ended_entities and ended_relations tell which the new version no longer has. A new text '
+'needs an embedding: pass one, with its model, or let embed_pending() name it. Errors: RC001, '
+'RC010 unknown memory, 22023 nothing to change, or it has ended, and those of retain().';
 
 -- recall/fusion.sql
 -- Fusion: merges the rankings of the arms.
@@ -17329,7 +17430,9 @@ as $$
 declare
   failed jsonb;
 begin
-  if memory.valid_from > request.as_of then
+  if pgrecall_internal._is_hidden(memory.valid_from, memory.valid_to, memory.corrections) then
+    return format('its source, "%s", is in quarantine', memory.source_id);
+  elsif memory.valid_from > request.as_of then
     return format('it is known from %s on, and the recall is as of %s',
                   memory.valid_from, request.as_of);
   elsif memory.valid_to <= request.as_of then
@@ -17339,7 +17442,8 @@ begin
         when 'update' then 'it was updated'
         when 'consolidate' then 'it was merged'
         when 'retain' then 'a newer fact replaced it'
-        else 'it expired'
+        else case when memory.superseded_by is null then 'it expired'
+                  else 'a newer fact replaced it' end
       end, 'by ' || memory.superseded_by));
   elsif memory.fact_type <> all (request.all_types) then
     return format('its type is %s, and asked for is %s', memory.fact_type,
@@ -17473,6 +17577,8 @@ begin
       when place > skip + top_k
         then format('of %s; the answer ends at %s', cardinality(answer), skip + top_k)
       when place is not null then format('of %s', cardinality(answer))
+      when pgrecall_internal._trust(pgrecall_internal._sources(request.bank), source_id) = 0
+        then format('the trust in its source, "%s", is 0', source_id)
       when likely < least
         then format('its relevance is %s, and min_relevance %s', round(likely::numeric, 4), least)
       else format('a better row has its source_id, "%s", and collapse is set', source_id)
@@ -17963,7 +18069,8 @@ declare
 begin
   perform pgrecall_internal._drop_note_triggers(relation, name);
   -- It does nothing after the bank, or pgrecall itself, was dropped, so that the table keeps
-  -- working.
+  -- working. Under row security a bank may also be hidden, from a session that lacks its setting:
+  -- then a change would be lost.
   execute format($sql$
     create function %1$s() returns trigger
     language plpgsql security definer
@@ -17979,7 +18086,15 @@ begin
       select a.bank_id, a.relation into bank, table_name
       from   pgrecall.attachment a
       where  a.note_name = %2$L;
-      if not found then
+      if not found and row_security_active('pgrecall.attachment') then
+        raise exception using
+          errcode = 'insufficient_privilege',
+          message = format('row security hides the bank of table %%s from role "%%s"',
+                           tg_relid::regclass, current_user),
+          hint    = 'Set the setting that enable_row_security() goes by to the name of the bank, '
+                    'or let the owner of the table see it. If the bank was dropped: drop function '
+                    '%1$s cascade;';
+      elsif not found then
         return null;
       end if;
       if tg_level = 'ROW' then
@@ -18125,9 +18240,10 @@ comment on function pgrecall.attach_table is
 '''later'': sync_table() brings them into the bank; ''commit'': the changing transaction does so '
 'when it commits, and has the bank for itself meanwhile. A memory has the source_id '
 'schema.table:key, and the key in its metadata. A changed row ends its memory and gets a new one, '
-'or with is_history_kept => false replaces it; a deleted row, or one without a text, has no '
-'memory. Call it again with other columns, and all rows are read again. The owner of the table '
-'calls it, and the triggers run with the owner''s rights. Locks the table against writers for a '
+'or with is_history_kept => false replaces it; a deleted row, one without a text, or one that '
+'cannot be stored, has no memory. Call it again with other columns, and all rows are read again. '
+'The owner of the table calls it, and the triggers run with the owner''s rights; a change is '
+'refused where row security hides the bank from the owner. Locks the table against writers for a '
 'moment. Errors: RC001, RC008, 22004, 22023 naming the column or table that does not fit, 42501 '
 'not the owner.';
 
@@ -18172,8 +18288,9 @@ comment on function pgrecall.detach_table is
 -- Another transaction notes its own changes, and its notes become visible together with its rows,
 -- so that nothing is lost, and a row that is read twice gives the same memory. The first pass over
 -- all rows is in order of the key. Rows that cannot be stored (a text that is too long, an unknown
--- fact type) do not hold up others: they are noted with the reason, until they change. sync_table()
--- reads the table with the rights of its caller, and calls no cast of a user-defined type.
+-- fact type) do not hold up others: they are noted with the reason, until they change, and have no
+-- memory meanwhile, since that of their former content is not what they say. sync_table() reads the
+-- table with the rights of its caller, and calls no cast of a user-defined type.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns setof pgrecall_internal.attached_fact
@@ -18320,6 +18437,14 @@ begin
       insert into pgrecall.attached_change (bank_id, relation, key, problem)
       values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
       done.failed := done.failed + 1;
+      perform pgrecall_internal._end_memories(
+        attachment.bank_id, 'update', nextval('pgrecall.id_seq'), array[one.memory_id],
+        array[now()], array[null::bigint]);
+      -- The hash of no row: should the row have its former content again, it is added.
+      update pgrecall.attached_row w
+      set    row_hash = sha256('')
+      where  w.bank_id = attachment.bank_id and w.memory_id = one.memory_id;
+      former := former || one.memory_id;
     end;
   end loop;
   if attachment.is_history_kept then
@@ -18527,7 +18652,7 @@ comment on function pgrecall.sync_table is
 create or replace function pgrecall_internal._check_calibration(
   bank pgrecall.bank, calibration jsonb)
 returns jsonb
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -18671,9 +18796,9 @@ comment on function pgrecall.calibrate_bank is
 -- in its column corrections. unsupersede() reverts the last correction of a memory, and of the
 -- memories that the same correction ended; the rows are then as before, column by column.
 -- near_copies() finds memories that say the same in other words, among a bounded number of
--- candidates: the nearest by embedding, and those with the same key, source or entities. Texts that
--- differ in a number or a negation are not copies, nor is a text that is more similar to the
--- successor.
+-- candidates: the nearest by embedding, or by words, and those with the same key, source or
+-- entities. Texts that differ in a number or a negation are not copies, nor is a text that is more
+-- similar to the successor.
 create or replace function pgrecall_internal._numbers_and_negations(content text)
 returns text[]
 language plpgsql immutable parallel safe
@@ -18745,6 +18870,14 @@ begin
              depth => 50) as s
     where  embedding is not null
     union
+    -- Of a text without an embedding its words. Without punctuation: a quote or a dash would ask
+    -- for a phrase, or for texts without a word.
+    select l.memory_id
+    from   pgrecall.lexical_arm(
+             bank.bank_id, pgrecall.normalised_name(memory.text), array[memory.fact_type],
+             as_of => _near_candidates.as_of, depth => 50) as l
+    where  embedding is null
+    union
     (select k.memory_id
      from   pgrecall.memory k
      where  k.bank_id = bank.bank_id and k.fact_key is not null
@@ -18773,8 +18906,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._near_candidates is
-'Candidates for near copies of a memory: at most 50 nearest by embedding, 50 with its key, 50 from '
-'its source, and 50 for each of ten entities.';
+'Candidates for near copies of a memory: at most 50 nearest by embedding, or by words where it has '
+'none, 50 with its key, 50 from its source, and 50 for each of ten entities.';
 
 create or replace function pgrecall.near_copies(
   bank           text,
@@ -19020,8 +19153,9 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  last jsonb;
-  ids  bigint[];
+  last       jsonb;
+  ids        bigint[];
+  version_id bigint;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -19054,6 +19188,19 @@ begin
       and  m.corrections -> -1 -> 'replaced_by' is not distinct from last -> 'replaced_by'
     order  by m.memory_id <> unsupersede.memory_id, m.memory_id
   );
+  -- A version that update_memory() stored ends where it began: at no time there are two. First, as
+  -- both may have the same content.
+  if last ->> 'kind' = 'update' then
+    select m.memory_id into version_id
+    from   pgrecall.memory m
+    where  m.bank_id = unsupersede.bank and m.memory_id = (last ->> 'replaced_by')::bigint
+      and  m.created_at = (last ->> 'at')::timestamptz and m.corrections is null;
+    if found then
+      perform pgrecall_internal._end_memories(
+        bank, 'update', nextval('pgrecall.id_seq'), array[version_id],
+        array['-infinity'::timestamptz], array[memory_id]);
+    end if;
+  end if;
   perform pgrecall_internal._restore(bank, ids);
   return query
   select * from pgrecall_internal._corrected(bank, ids);
@@ -19061,10 +19208,11 @@ end;
 $$;
 comment on function pgrecall.unsupersede is
 'Reverts the last correction of a memory: the changes of supersede(), a replacing fact or '
-'consolidate() in its row, and in the rows that were corrected with it for the same successor. A '
-'row that was corrected again since stays as it is. Returns the restored memories, this one first. '
-'Errors: RC001, RC010 unknown memory, RC015 quarantine() did it, 22023 nothing to revert, or '
-'another memory now has the same content.';
+'consolidate() in its row, and in the rows that were corrected with it for the same successor; the '
+'version that update_memory() made of it ends, as if it had never been. A row that was corrected '
+'again since stays as it is. Returns the restored memories, this one first. Errors: RC001, RC010 '
+'unknown memory, RC015 quarantine() did it, 22023 nothing to revert, or another memory now has the '
+'same content.';
 
 -- operations/consolidation.sql
 -- Consolidation: merging near duplicates into one memory.

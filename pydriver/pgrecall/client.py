@@ -1175,7 +1175,8 @@ class Recall:
 
         Args:
             bank: Name of an existing bank.
-            memory_id: A memory that was superseded, replaced or merged.
+            memory_id: A memory that was superseded, replaced, merged or updated; of an update the
+                new version ends.
 
         Returns:
             The restored memories, this one first.

@@ -98,14 +98,52 @@ $$;
 comment on function pgrecall_internal._check_settings is
 'Checks the settings passed to configure_bank(), options and columns.';
 
+create or replace function pgrecall_internal._raise_invalid_setting(columns jsonb, violated text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  setting record;
+begin
+  select a.attname as name, columns -> a.attname as value,
+         coalesce(
+           -- Without casts: bm25_b >= 0::double precision.
+           'Its range: ' || regexp_replace(
+             substring(pg_get_constraintdef(c.oid, true) from '^CHECK \((.*)\)$'),
+             '::[a-z]+( precision)?(\[\])?', '', 'g'),
+           'Its type: ' || format_type(a.atttypid, null)) as range,
+         col_description(a.attrelid, a.attnum) as comment
+  into   setting
+  from   pg_attribute a
+  left   join pg_constraint c on c.conrelid = a.attrelid and c.conname = violated
+  where  a.attrelid = 'pgrecall.bank'::regclass and columns ? a.attname
+    and  case when violated <> '' then a.attnum = any (c.conkey)
+              else a.attndims > 0
+                   or not pg_input_is_valid(columns ->> a.attname, format_type(a.atttypid, null))
+         end
+  -- JSON arrays are no literals of PostgreSQL's.
+  order  by a.attndims
+  limit  1;
+  raise exception using
+    errcode = 'invalid_parameter_value',
+    message = format('setting "%s" cannot be %s', setting.name, left(setting.value::text, 80)),
+    hint    = format('%s. %s', setting.range, setting.comment);
+end;
+$$;
+comment on function pgrecall_internal._raise_invalid_setting is
+'Raises 22023 for the one of these columns of bank that violates a constraint, or, where that is '
+'empty, is not of its type.';
+
 create or replace function pgrecall.configure_bank(bank text, settings jsonb)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  locked  pgrecall.bank;
-  columns jsonb;
+  locked   pgrecall.bank;
+  columns  jsonb;
+  violated text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_settings(locked, settings);
@@ -122,11 +160,9 @@ begin
     )
     using locked, columns,
           jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
-  exception when check_violation or data_exception then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('unusable setting: %s', left(sqlerrm, 200)),
-      hint    = 'The comments on the columns of pgrecall.bank give the range of each setting.';
+  exception when check_violation or data_exception or feature_not_supported then
+    get stacked diagnostics violated = constraint_name;
+    perform pgrecall_internal._raise_invalid_setting(columns, violated);
   end;
 
   if settings ->> 'lexical_backend' <> locked.lexical_backend then

@@ -330,14 +330,12 @@ begin
           option.description);
       end if;
     when 'interval' then
-      begin
-        if kind <> 'string' or (value #>> '{}')::interval <= interval '0' then
-          raise data_exception;
-        end if;
-      exception when data_exception then
+      if kind <> 'string' or not pg_input_is_valid(value #>> '{}', 'interval')
+         or (value #>> '{}')::interval <= interval '0'
+      then
         perform pgrecall_internal._invalid_option(
           option.name, 'an interval longer than 0', value, example);
-      end;
+      end if;
     when 'text[]' then
       if option.name = 'arms' then
         perform pgrecall_internal._check_arms_option(value);

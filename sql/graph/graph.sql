@@ -265,7 +265,7 @@ create or replace function pgrecall.link_expansion(
   depth      integer default 100,
   strengths  double precision[] default null)
 returns setof pgrecall.expanded
-language plpgsql stable parallel safe rows 100
+language plpgsql stable parallel unsafe rows 100
 set search_path from current
 as $$
 declare
@@ -321,7 +321,7 @@ create or replace function pgrecall.entity_walk(
   depth      integer default 100,
   hops       integer default null)
 returns setof pgrecall.ranked
-language plpgsql stable parallel safe rows 100
+language plpgsql stable parallel unsafe rows 100
 set search_path from current
 as $$
 declare

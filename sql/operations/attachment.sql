@@ -364,7 +364,8 @@ declare
 begin
   perform pgrecall_internal._drop_note_triggers(relation, name);
   -- It does nothing after the bank, or pgrecall itself, was dropped, so that the table keeps
-  -- working.
+  -- working. Under row security a bank may also be hidden, from a session that lacks its setting:
+  -- then a change would be lost.
   execute format($sql$
     create function %1$s() returns trigger
     language plpgsql security definer
@@ -380,7 +381,15 @@ begin
       select a.bank_id, a.relation into bank, table_name
       from   pgrecall.attachment a
       where  a.note_name = %2$L;
-      if not found then
+      if not found and row_security_active('pgrecall.attachment') then
+        raise exception using
+          errcode = 'insufficient_privilege',
+          message = format('row security hides the bank of table %%s from role "%%s"',
+                           tg_relid::regclass, current_user),
+          hint    = 'Set the setting that enable_row_security() goes by to the name of the bank, '
+                    'or let the owner of the table see it. If the bank was dropped: drop function '
+                    '%1$s cascade;';
+      elsif not found then
         return null;
       end if;
       if tg_level = 'ROW' then
@@ -526,9 +535,10 @@ comment on function pgrecall.attach_table is
 '''later'': sync_table() brings them into the bank; ''commit'': the changing transaction does so '
 'when it commits, and has the bank for itself meanwhile. A memory has the source_id '
 'schema.table:key, and the key in its metadata. A changed row ends its memory and gets a new one, '
-'or with is_history_kept => false replaces it; a deleted row, or one without a text, has no '
-'memory. Call it again with other columns, and all rows are read again. The owner of the table '
-'calls it, and the triggers run with the owner''s rights. Locks the table against writers for a '
+'or with is_history_kept => false replaces it; a deleted row, one without a text, or one that '
+'cannot be stored, has no memory. Call it again with other columns, and all rows are read again. '
+'The owner of the table calls it, and the triggers run with the owner''s rights; a change is '
+'refused where row security hides the bank from the owner. Locks the table against writers for a '
 'moment. Errors: RC001, RC008, 22004, 22023 naming the column or table that does not fit, 42501 '
 'not the owner.';
 

@@ -15,7 +15,7 @@
 create or replace function pgrecall_internal._check_calibration(
   bank pgrecall.bank, calibration jsonb)
 returns jsonb
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare

@@ -5,9 +5,9 @@
 -- in its column corrections. unsupersede() reverts the last correction of a memory, and of the
 -- memories that the same correction ended; the rows are then as before, column by column.
 -- near_copies() finds memories that say the same in other words, among a bounded number of
--- candidates: the nearest by embedding, and those with the same key, source or entities. Texts that
--- differ in a number or a negation are not copies, nor is a text that is more similar to the
--- successor.
+-- candidates: the nearest by embedding, or by words, and those with the same key, source or
+-- entities. Texts that differ in a number or a negation are not copies, nor is a text that is more
+-- similar to the successor.
 create or replace function pgrecall_internal._numbers_and_negations(content text)
 returns text[]
 language plpgsql immutable parallel safe
@@ -79,6 +79,14 @@ begin
              depth => 50) as s
     where  embedding is not null
     union
+    -- Of a text without an embedding its words. Without punctuation: a quote or a dash would ask
+    -- for a phrase, or for texts without a word.
+    select l.memory_id
+    from   pgrecall.lexical_arm(
+             bank.bank_id, pgrecall.normalised_name(memory.text), array[memory.fact_type],
+             as_of => _near_candidates.as_of, depth => 50) as l
+    where  embedding is null
+    union
     (select k.memory_id
      from   pgrecall.memory k
      where  k.bank_id = bank.bank_id and k.fact_key is not null
@@ -107,8 +115,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._near_candidates is
-'Candidates for near copies of a memory: at most 50 nearest by embedding, 50 with its key, 50 from '
-'its source, and 50 for each of ten entities.';
+'Candidates for near copies of a memory: at most 50 nearest by embedding, or by words where it has '
+'none, 50 with its key, 50 from its source, and 50 for each of ten entities.';
 
 create or replace function pgrecall.near_copies(
   bank           text,
@@ -354,8 +362,9 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  last jsonb;
-  ids  bigint[];
+  last       jsonb;
+  ids        bigint[];
+  version_id bigint;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -388,6 +397,19 @@ begin
       and  m.corrections -> -1 -> 'replaced_by' is not distinct from last -> 'replaced_by'
     order  by m.memory_id <> unsupersede.memory_id, m.memory_id
   );
+  -- A version that update_memory() stored ends where it began: at no time there are two. First, as
+  -- both may have the same content.
+  if last ->> 'kind' = 'update' then
+    select m.memory_id into version_id
+    from   pgrecall.memory m
+    where  m.bank_id = unsupersede.bank and m.memory_id = (last ->> 'replaced_by')::bigint
+      and  m.created_at = (last ->> 'at')::timestamptz and m.corrections is null;
+    if found then
+      perform pgrecall_internal._end_memories(
+        bank, 'update', nextval('pgrecall.id_seq'), array[version_id],
+        array['-infinity'::timestamptz], array[memory_id]);
+    end if;
+  end if;
   perform pgrecall_internal._restore(bank, ids);
   return query
   select * from pgrecall_internal._corrected(bank, ids);
@@ -395,7 +417,8 @@ end;
 $$;
 comment on function pgrecall.unsupersede is
 'Reverts the last correction of a memory: the changes of supersede(), a replacing fact or '
-'consolidate() in its row, and in the rows that were corrected with it for the same successor. A '
-'row that was corrected again since stays as it is. Returns the restored memories, this one first. '
-'Errors: RC001, RC010 unknown memory, RC015 quarantine() did it, 22023 nothing to revert, or '
-'another memory now has the same content.';
+'consolidate() in its row, and in the rows that were corrected with it for the same successor; the '
+'version that update_memory() made of it ends, as if it had never been. A row that was corrected '
+'again since stays as it is. Returns the restored memories, this one first. Errors: RC001, RC010 '
+'unknown memory, RC015 quarantine() did it, 22023 nothing to revert, or another memory now has the '
+'same content.';

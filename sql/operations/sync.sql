@@ -5,8 +5,9 @@
 -- Another transaction notes its own changes, and its notes become visible together with its rows,
 -- so that nothing is lost, and a row that is read twice gives the same memory. The first pass over
 -- all rows is in order of the key. Rows that cannot be stored (a text that is too long, an unknown
--- fact type) do not hold up others: they are noted with the reason, until they change. sync_table()
--- reads the table with the rights of its caller, and calls no cast of a user-defined type.
+-- fact type) do not hold up others: they are noted with the reason, until they change, and have no
+-- memory meanwhile, since that of their former content is not what they say. sync_table() reads the
+-- table with the rights of its caller, and calls no cast of a user-defined type.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns setof pgrecall_internal.attached_fact
@@ -153,6 +154,14 @@ begin
       insert into pgrecall.attached_change (bank_id, relation, key, problem)
       values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
       done.failed := done.failed + 1;
+      perform pgrecall_internal._end_memories(
+        attachment.bank_id, 'update', nextval('pgrecall.id_seq'), array[one.memory_id],
+        array[now()], array[null::bigint]);
+      -- The hash of no row: should the row have its former content again, it is added.
+      update pgrecall.attached_row w
+      set    row_hash = sha256('')
+      where  w.bank_id = attachment.bank_id and w.memory_id = one.memory_id;
+      former := former || one.memory_id;
     end;
   end loop;
   if attachment.is_history_kept then

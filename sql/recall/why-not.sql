@@ -44,7 +44,9 @@ as $$
 declare
   failed jsonb;
 begin
-  if memory.valid_from > request.as_of then
+  if pgrecall_internal._is_hidden(memory.valid_from, memory.valid_to, memory.corrections) then
+    return format('its source, "%s", is in quarantine', memory.source_id);
+  elsif memory.valid_from > request.as_of then
     return format('it is known from %s on, and the recall is as of %s',
                   memory.valid_from, request.as_of);
   elsif memory.valid_to <= request.as_of then
@@ -54,7 +56,8 @@ begin
         when 'update' then 'it was updated'
         when 'consolidate' then 'it was merged'
         when 'retain' then 'a newer fact replaced it'
-        else 'it expired'
+        else case when memory.superseded_by is null then 'it expired'
+                  else 'a newer fact replaced it' end
       end, 'by ' || memory.superseded_by));
   elsif memory.fact_type <> all (request.all_types) then
     return format('its type is %s, and asked for is %s', memory.fact_type,
@@ -188,6 +191,8 @@ begin
       when place > skip + top_k
         then format('of %s; the answer ends at %s', cardinality(answer), skip + top_k)
       when place is not null then format('of %s', cardinality(answer))
+      when pgrecall_internal._trust(pgrecall_internal._sources(request.bank), source_id) = 0
+        then format('the trust in its source, "%s", is 0', source_id)
       when likely < least
         then format('its relevance is %s, and min_relevance %s', round(likely::numeric, 4), least)
       else format('a better row has its source_id, "%s", and collapse is set', source_id)

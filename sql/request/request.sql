@@ -9,7 +9,7 @@
 -- run needs them, by its row in arms().
 create or replace function pgrecall_internal._to_halfvec(embedding anycompatible)
 returns halfvec
-language plpgsql immutable parallel safe
+language plpgsql immutable parallel unsafe
 set search_path from current
 as $$
 begin
@@ -214,7 +214,7 @@ create or replace function pgrecall_internal._request(
   options    jsonb default null,
   arm        text default null)
 returns pgrecall_internal.request
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off

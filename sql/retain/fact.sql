@@ -141,7 +141,7 @@ comment on function pgrecall_internal._vector is
 create or replace function pgrecall_internal._tokens_field(
   place text, item jsonb, model text, is_own boolean)
 returns bytea
-language plpgsql immutable parallel safe
+language plpgsql immutable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -178,7 +178,7 @@ comment on function pgrecall_internal._tokens_field is
 create or replace function pgrecall_internal._read_vectors(
   place text, item jsonb, bank pgrecall.bank, kind text, ordinal integer, content text)
 returns pgrecall_internal.fact_vector[]
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -238,7 +238,7 @@ comment on function pgrecall_internal._read_vectors is
 create or replace function pgrecall_internal._read_questions(
   place text, value jsonb, bank pgrecall.bank)
 returns pgrecall_internal.fact_vector[]
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -279,7 +279,7 @@ comment on function pgrecall_internal._read_questions is
 create or replace function pgrecall_internal._read_fact(
   fact jsonb, index integer, size integer, bank pgrecall.bank, fact_types text[])
 returns pgrecall_internal.fact_row
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
@@ -406,7 +406,7 @@ comment on function pgrecall_internal._read_fact is
 create or replace function pgrecall_internal._read_facts(
   facts jsonb, bank pgrecall.bank, fact_types text[])
 returns pgrecall_internal.fact_row[]
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 -- Of what is called here, too: it reads no table, and to plan it for each fact takes longer than
 -- to run it.

@@ -87,23 +87,11 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   locked pgrecall.bank;
-  place  text;
-  item   jsonb;
   kept   bigint;
   worded bigint := 0;
 begin
   locked := pgrecall_internal._locked_bank(bank);
-  perform pgrecall_internal._check_array('embeddings', embeddings);
-  select format('embeddings[%s].memory_id', v.n - 1), v.item into place, item
-  from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
-  where  jsonb_typeof(v.item) <> 'object' or not pgrecall_internal._is_id(v.item ->> 'memory_id')
-  order  by v.n
-  limit  1;
-  if found then
-    perform pgrecall_internal._raise_invalid_field(
-      place, format('expected the id of a memory, not %s', left(item::text, 80)),
-      'Write {"memory_id": 5, "embedding": [0.1, 0.2]}, with an id of embed_pending().');
-  end if;
+  perform pgrecall_internal._check_embedded(embeddings, 'embed_pending()');
   locked := pgrecall_internal._pin_model(locked, embeddings, model);
   -- Memories forgotten meanwhile are skipped, and an embedding stored meanwhile stays.
   with stored as (

@@ -153,7 +153,8 @@ begin
   where  e.bank_id = reembed_pending.bank and e.memory_id >= reembed_pending.from_id
     and  e.model = coalesce(searched.embedding_model, '')
     and  n.is_there is null
-    and  (e.kind = 'text' or e.text is not null)
+    -- reembed_finish() computes usages, of the words of the same relations.
+    and  (e.kind = 'text' or e.kind <> 'usage' and e.text is not null)
   order  by e.memory_id, e.kind, e.ordinal
   limit  batch_size;
 end;
@@ -183,7 +184,7 @@ begin
                        bank, locked.next_model, model),
       hint    = format('Embed what reembed_pending() returns with "%s".', locked.next_model);
   end if;
-  perform pgrecall_internal._check_array('embeddings', embeddings);
+  perform pgrecall_internal._check_embedded(embeddings, 'reembed_pending()');
 
   -- Memories forgotten in the meantime are skipped.
   with stored as (
@@ -237,7 +238,8 @@ set plan_cache_mode = force_custom_plan
 as $$
 begin
   select count(*),
-         count(*) filter (where n.memory_id is null and (e.kind = 'text' or e.text is not null)),
+         count(*) filter (where n.memory_id is null and e.kind <> 'usage'
+                                and (e.kind = 'text' or e.text is not null)),
          count(*) filter (where n.memory_id is null and e.kind <> 'text' and e.text is null)
   into   vectors, pending, textless
   from   pgrecall.embedding e
@@ -357,8 +359,13 @@ begin
              where  e.bank_id = _embedding_models.bank and e.fact_type = t.fact_type
              order  by e.model
              limit  1) as model
-    from   pgrecall.fact_type t
-    where  t.bank_id = _embedding_models.bank
+    from (
+      select x.fact_type
+      from   pgrecall.fact_type x
+      where  x.bank_id = _embedding_models.bank
+      union  all
+      select ''  -- what kinds of relations mean
+    ) as t
     union  all
     select f.fact_type, (
              select e.model from pgrecall.embedding e

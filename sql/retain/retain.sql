@@ -486,7 +486,7 @@ comment on function pgrecall.retain is
 
 create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
 returns setof pgrecall.stored_embedding
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off

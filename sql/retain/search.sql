@@ -7,19 +7,28 @@
 -- or a window.
 create or replace function pgrecall_internal._typed_words(
   bank pgrecall.bank, words text,
-  out required integer[], out begun integer[], out share double precision,
+  out required integer[], out begun integer[], out recheck text, out share double precision,
   out documents bigint)
 language plpgsql stable parallel safe
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  config regconfig := bank.text_search_config::regconfig;
-  typed  text := pgrecall_internal._normalised(words);
-  last   text := substring(typed from '\S+$');
-  terms  pgrecall_internal.terms;
-  known  bigint;
+  config  regconfig := bank.text_search_config::regconfig;
+  typed   text := pgrecall_internal._normalised(words);
+  last    text := substring(typed from '\S+$');
+  part    text := case when length(last) <= 200
+                       then substring(last from '[[:alnum:]_./@:+#-]+$') end;
+  whole   integer[];
+  longer  integer[];
+  written text;
+  terms   pgrecall_internal.terms;
+  known   bigint;
 begin
+  -- What follows an apostrophe or a quote may be begun; the s of Ana's is no word.
+  if exists (select from pgrecall.lexemes(config, part)) then
+    last := part;
+  end if;
   -- Chinese, Japanese and Korean have no words that could be begun.
   if last ~ ('[' || pgrecall_internal._cjk() || ']') then
     last := null;
@@ -38,28 +47,49 @@ begin
   if last is null then
     return;
   end if;
-  -- As typed, and stemmed where it is one word: facts that are not counted yet have it too.
-  select array_agg(x.dimension), coalesce(sum(x.document_count), 0)
-  into   begun, known
+  -- A word that is typed further than its stem begins like that, but for a letter: movi, move.
+  select array_agg(x.dimension) filter (where x.is_longer),
+         array_agg(x.dimension) filter (where not x.is_longer), coalesce(sum(x.document_count), 0)
+  into   begun, longer, known
   from (
-    select v.dimension, v.document_count
+    select v.dimension, v.document_count, starts_with(v.lexeme, lower(last)) as is_longer
     from   pgrecall_internal.lexeme v
     where  v.bank_id = bank.bank_id and v.kind = 'memory'
-      and  starts_with(v.lexeme, lower(last))
+      and (starts_with(v.lexeme, lower(last))
+           or length(v.lexeme) > 2 and starts_with(lower(last), left(v.lexeme, -1)))
     order  by v.document_count desc, v.lexeme
     limit  200
   ) as x;
-  begun := begun || pgrecall_internal._dimension(lower(last)) || array(
-    select pgrecall_internal._dimension(min(l.lexeme))
-    from   pgrecall.lexemes(config, last) as l
-    having count(*) = 1);
-  share := share * least(1, known / greatest(documents, 1)::double precision);
+  -- As typed, and stemmed where it is one word: facts that are not counted yet have it too.
+  whole := array(select pgrecall_internal._dimension(l.lexeme)
+                 from   pgrecall.lexemes(config, last) as l);
+  begun := begun || pgrecall_internal._dimension(lower(last))
+           || case when cardinality(whole) = 1 then whole end;
+  -- Nothing but the text tells whether such a word goes on so, and a stop word has no lexeme.
+  -- Of a long word the beginning: the time of a pattern grows by more than its length.
+  written := replace(pgrecall.normalised_name(left(last, 200)), ' ', '[^[:alnum:]]+');
+  if written <> '' and (longer is not null or whole = '{}') then
+    recheck := format(
+      'pgrecall_internal._normalised(concat_ws('' '', m.text, m.context, m.fact_key)) ~* %L',
+      '\m' || written);
+    if whole = '{}' then
+      begun := null;
+    else
+      recheck := format(
+        '(%s or pgrecall_internal._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
+                  && pgrecall_internal._scoped_keys($1, m.fact_type, %L))', recheck, begun);
+      begun := begun || longer;
+    end if;
+  end if;
+  share := case when begun is null then share
+                else share * least(1, known / greatest(documents, 1)::double precision) end;
 end;
 $$;
 comment on function pgrecall_internal._typed_words is
 'Words that are being typed, as dimensions: those that a memory must have, and of those that begin '
-'like the last one any; null where the last one is complete. share: what part of so many documents '
-'has them, by estimate.';
+'like the last one any; null where the last one is complete. recheck: a condition on memory m that '
+'tells whether it has the last one; null: these dimensions tell. share: what part of so many '
+'documents has them, by estimate.';
 
 create or replace function pgrecall_internal._has_words_sql(is_indexed boolean)
 returns text
@@ -165,7 +195,8 @@ begin
     pgrecall_internal._parsed_filter(filter), null, span,
     '{"time_mode": "filter", "time_basis": "mentioned"}');
   visible := case when as_of is null then pgrecall_internal._filter_sql(condition)
-                  else pgrecall_internal._visible_sql(condition) end;
+                  else pgrecall_internal._visible_sql(condition) end
+             || coalesce(' and ' || typed.recheck, '');
   fact_types := pgrecall_internal._fact_types(bank, fact_types);
   entity_ids := pgrecall_internal._entities_named(bank, entity);
   is_common := 20 * typed.share > 1
@@ -189,5 +220,5 @@ $$;
 comment on function pgrecall.find_memories is
 'Memories that have all of these words in their text, context or key, latest stored first, for a '
 'search while somebody types: words are compared as in a recall, and the last one may be only '
-'begun, unless a space follows it. Without words: all. Other arguments, pages and errors are those '
-'of list_memories().';
+'begun, unless a space follows it. A stop word counts while it is the last. Without words: all. '
+'Other arguments, pages and errors are those of list_memories().';

@@ -291,9 +291,9 @@ comment on function pgrecall.update_memory is
 'Replaces a memory by a version of it with other fields, as retain() takes them: {"text": "...", '
 '"tags": []}; null takes a field away. Returns the new version, or the memory where nothing '
 'changes. The old one ends now and stays as history: memory_history() lists it, unsupersede() '
-'brings it back. Causal links and questions are kept unless given, entities and relations too, but '
-'a new text keeps only those that it still names: an entity by one of its names, a relation by '
-'both its ends and, where the old text had a word for its kind, such a word. ended_entities and '
-'ended_relations tell which the new version no longer has. A new text needs an embedding: pass '
-'one, with its model, or let embed_pending() name it. Errors: RC001, RC010 unknown memory, 22023 '
-'nothing to change, or it has ended, and those of retain().';
+'brings it back in place of the new one. Causal links and questions are kept unless given, '
+'entities and relations too, but a new text keeps only those that it still names: an entity by one '
+'of its names, a relation by both its ends and, where the old text had a word for its kind, such a '
+'word. ended_entities and ended_relations tell which the new version no longer has. A new text '
+'needs an embedding: pass one, with its model, or let embed_pending() name it. Errors: RC001, '
+'RC010 unknown memory, 22023 nothing to change, or it has ended, and those of retain().';

@@ -402,40 +402,43 @@ returns setof pgrecall.named_window
 language sql stable parallel safe
 begin atomic
   -- Every column is named, as pg_dump names them: a restored function is the same. Near the ends of
-  -- time there are no other days.
-  with asked as (select greatest('4000-01-01 BC', least('290000-01-01', windows.at)) as at)
-  select w.name, tstzrange(w.starts, w.ends)
+  -- time there are no other days. Days are counted by the clock of the zone: a day that begins at
+  -- one, when daylight saving does, lies between two that begin at midnight.
+  with asked as (
+    select date_trunc('day', greatest('4000-01-01 BC', least('290000-01-01', x.at::timestamp)))
+             as day
+    from  (select coalesce(windows.at, now()) as at) as x
+    where  isfinite(x.at)
+  )
+  select w.name, tstzrange(w.starts::timestamptz, w.ends::timestamptz)
   from (
-    select 'today' as name, date_trunc('day', a.at) as starts,
-           date_trunc('day', a.at) + interval '1 day' as ends, 1 as place
+    select 'today' as name, a.day as starts, a.day + interval '1 day' as ends, 1 as place
     from   asked a
     union all
-    select 'yesterday' as name, date_trunc('day', a.at) - interval '1 day' as starts,
-           date_trunc('day', a.at) as ends, 2 as place
+    select 'yesterday' as name, a.day - interval '1 day' as starts, a.day as ends, 2 as place
     from   asked a
     union all
-    select t.name || ' ' || u.unit as name, date_trunc(u.unit, a.at) - t.back * u.step as starts,
-           date_trunc(u.unit, a.at) + (1 - t.back) * u.step as ends, 2 * u.place + t.back as place
+    select t.name || ' ' || u.unit as name, date_trunc(u.unit, a.day) - t.back * u.step as starts,
+           date_trunc(u.unit, a.day) + (1 - t.back) * u.step as ends, 2 * u.place + t.back as place
     from  (values ('week', interval '1 week', 2), ('month', interval '1 month', 3),
                   ('quarter', interval '3 months', 4), ('year', interval '1 year', 5)
           ) as u(unit, step, place)
     cross  join (values ('this', 0), ('last', 1)) as t(name, back)
     cross  join asked a
     union all
-    select format('last %s days', n) as name,
-           date_trunc('day', a.at) - n * interval '1 day' as starts,
-           date_trunc('day', a.at) + interval '1 day' as ends, 100 + n as place
+    select format('last %s days', n) as name, a.day - n * interval '1 day' as starts,
+           a.day + interval '1 day' as ends, 100 + n as place
     from   unnest(array[7, 30, 90]) as n
     cross  join asked a
   ) as w
   order  by w.place;
 end;
 comment on function pgrecall.windows is
-'The windows that have a name, as seen at a time: today, yesterday, this and last week, month, '
-'quarter and year, the last 7, 30 and 90 days. Option window of a recall takes these names, and '
-'"last N days" with any number; so does during of any function where it is text: during => '
-'text ''last quarter''. Days begin at midnight in the time zone of the session, weeks on Monday; '
-'the last N days are those and today.';
+'The windows that have a name, as seen at a time (null: now; infinity has none): today, yesterday, '
+'this and last week, month, quarter and year, the last 7, 30 and 90 days. Option window of a '
+'recall takes these names, and "last N days" with any number; so does during of any function where '
+'it is text: during => text ''last quarter''. Days begin at midnight in the time zone of the '
+'session, weeks on Monday; the last N days are those and today.';
 
 create or replace function pgrecall_internal._period_of_text(range text)
 returns pgrecall_internal.period
@@ -447,17 +450,18 @@ declare
 begin
   select w.during into span from pgrecall.windows() as w where w.name = asked;
   if asked ~ '^last [1-9][0-9]{0,4} days$' then
-    span := tstzrange(date_trunc('day', now()) - substring(asked from '[0-9]+ days')::interval,
-                      date_trunc('day', now()) + interval '1 day');
+    span := tstzrange(current_date - substring(asked from '[0-9]+')::integer, current_date + 1);
+  end if;
+  if span is null and not pg_input_is_valid(range, 'tstzrange') then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('"%s" is not a window of time', left(range, 80)),
+      hint    = (select 'Names of windows: ' || string_agg(w.name, ', ')
+                 from   pgrecall.windows() as w)
+                || ', or any number of days. Else write ''[2026-03-01, 2026-04-01)'', with a side '
+                   'empty to keep it open.';
   end if;
   return pgrecall_internal._period_of_range(coalesce(span, range::tstzrange));
-exception when data_exception then
-  raise exception using
-    errcode = 'invalid_parameter_value',
-    message = format('"%s" is not a window of time', left(range, 80)),
-    hint    = (select 'Names of windows: ' || string_agg(w.name, ', ') from pgrecall.windows() as w)
-              || ', or any number of days. Else write ''[2026-03-01, 2026-04-01)'', with a side '
-                 'empty to keep it open.';
 end;
 $$;
 comment on function pgrecall_internal._period_of_text is

@@ -109,14 +109,14 @@ begin
   if value is null or jsonb_typeof(value) = 'null' then
     return null;
   end if;
-  if jsonb_typeof(value) <> 'string' or value #>> '{}' !~ '^\d{4,6}-\d\d-\d\d([ T]|$)' then
-    raise exception using errcode = 'data_exception', message = 'not a time';
+  if jsonb_typeof(value) <> 'string' or value #>> '{}' !~ '^\d{4,6}-\d\d-\d\d([ T]|$)'
+     or not pg_input_is_valid(value #>> '{}', 'timestamptz')
+  then
+    perform pgrecall_internal._raise_invalid_field(
+      place, format('%s is not a time', left(value::text, 80)),
+      'Write 2026-03-05 or 2026-03-05T14:00Z.');
   end if;
-  return (value #>> '{}')::timestamptz;
-exception when data_exception then
-  perform pgrecall_internal._raise_invalid_field(
-    place, format('%s is not a time', left(value::text, 80)),
-    'Write 2026-03-05 or 2026-03-05T14:00Z.');
+  return value #>> '{}';
 end;
 $$;
 comment on function pgrecall_internal._time_field is
@@ -124,7 +124,7 @@ comment on function pgrecall_internal._time_field is
 
 create or replace function pgrecall_internal._span_field(place text, value jsonb)
 returns tstzrange
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set timezone = 'UTC'
 as $$
 declare
@@ -182,10 +182,44 @@ $$;
 comment on function pgrecall_internal._array_field is
 'A field that is an array, [] when absent. Errors: RC003.';
 
+create or replace function pgrecall_internal._check_embedded(embeddings jsonb, listing text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  wrong record;
+begin
+  perform pgrecall_internal._check_array('embeddings', embeddings);
+  select v.n - 1 as index, v.item,
+         jsonb_typeof(v.item) = 'object' and pgrecall_internal._is_id(v.item ->> 'memory_id')
+           as has_id
+  into   wrong
+  from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
+  where  jsonb_typeof(v.item) <> 'object' or not pgrecall_internal._is_id(v.item ->> 'memory_id')
+     or  not pg_input_is_valid(coalesce(v.item ->> 'ordinal', '0'), 'smallint')
+  order  by v.n
+  limit  1;
+  if not found then
+    return;
+  end if;
+  perform pgrecall_internal._raise_invalid_field(
+    format('embeddings[%s].%s', wrong.index,
+           case when wrong.has_id then 'ordinal' else 'memory_id' end),
+    case when wrong.has_id
+         then format('expected a number up to 32767, not %s', wrong.item -> 'ordinal')
+         else format('expected the id of a memory, not %s', left(wrong.item::text, 80)) end,
+    format('Write {"memory_id": 5, "embedding": [0.1, 0.2]}, with an id of %s.', listing));
+end;
+$$;
+comment on function pgrecall_internal._check_embedded is
+'Raises RC003 unless each element of an array names a memory, and an ordinal or none. listing: the '
+'function that lists what there is to embed.';
+
 create or replace function pgrecall_internal._embedding_field(
   place text, value jsonb, bank pgrecall.bank)
 returns halfvec
-language plpgsql stable parallel safe
+language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare

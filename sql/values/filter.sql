@@ -11,6 +11,9 @@
 -- entity is not a column: it stands for the entities that the memory mentions, by any of their
 -- names. $1 of the statement is the bank.
 --
+-- A comparison with a column or key that a memory does not have is false, and "not" of it true: a
+-- memory meets a condition or its "not".
+--
 -- A filter has at most 1,000 conditions and 200,000 values in lists, nested at most 50 deep.
 create or replace function pgrecall_internal._filter_value(filter jsonb, path text[], type text)
 returns text

@@ -14,7 +14,9 @@ with own as (
            and    pg_get_functiondef(p.oid)
                     ~ ('\m(from|join|into|update|using)\s+(only\s+)?'
                        || c.relnamespace::regnamespace || '\.' || c.relname || '\M')
-         ) as reads_tables
+         ) as reads_tables,
+         -- Past comments and strings, which may name functions.
+         regexp_replace(pg_get_functiondef(p.oid), '--[^\n]*|''[^'']*''', '', 'g') as code
   from   pg_proc p
   join   pg_language l on l.oid = p.prolang
   where  p.pronamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
@@ -66,6 +68,24 @@ and    not exists (
          select
          from   unnest(proconfig) setting
          where  setting ~ '^search_path=pg_catalog, .*pg_temp$'
+       )
+
+union all
+select 'is parallel safe, so it has no exception block: PostgreSQL 16 starts none there', name
+from   own
+where  proparallel = 's'
+and    code ~* '\mexception\s+when\M'
+
+union all
+select 'is parallel safe, so what it calls is', caller.name
+from   own as caller
+where  caller.proparallel = 's'
+and    exists (
+         select
+         from   own as called
+         where  called.proparallel <> 's'
+         and    caller.code ~ ('\m' || called.pronamespace::regnamespace || '\.'
+                               || called.proname || '\s*\(')
        )
 
 union all

@@ -244,6 +244,25 @@ def test_a_row_that_cannot_be_stored_keeps_no_other_waiting(bank: Connection) ->
     assert state(bank).failed == 0
 
 
+@pytest.mark.parametrize("is_history_kept", [True, False])
+def test_a_row_that_can_no_longer_be_stored_has_no_memory(
+    bank: Connection, is_history_kept: bool
+) -> None:
+    attach(bank, fields='{"confidence": "weight"}', is_history_kept=is_history_kept)
+    sync(bank)
+    bank.execute("update ticket set weight = 5 where id = 1")
+
+    assert sync(bank) == {"failed": 1}
+    assert column(bank, "select key from pgrecall.attached_row where key = '1'") == (
+        ["1"] if is_history_kept else []
+    )
+    assert [key for key, _ in rows(bank, HELD)] == ["2"]
+
+    bank.execute("update ticket set weight = 0.5 where id = 1")
+    assert sync(bank) == {"added": 1}
+    assert rows(bank, HELD) == rows(bank, SAID)
+
+
 def test_attached_again_with_other_columns_changes_what_differs(bank: Connection) -> None:
     attach(bank)
     sync(bank)
@@ -335,6 +354,33 @@ def test_a_tenant_attaches_its_table_behind_its_fence(bank: Connection) -> None:
 
     assert held == rows(bank, SAID)
     assert hidden == ([], [])
+
+
+def test_a_change_is_refused_where_row_security_hides_the_bank(bank: Connection) -> None:
+    bank.execute("select pgrecall.create_roles()")
+    bank.execute("create role app in role pgrecall_writer")
+    bank.execute("select pgrecall.enable_row_security('setting')")
+    bank.execute("grant create on schema public to app")
+    bank.execute("alter table ticket owner to app")
+    bank.execute("set local role app")
+    bank.execute("set local pgrecall.bank = 'b'")
+    attach(bank)
+    sync(bank)
+
+    for hidden in ("", "other"):
+        bank.execute(f"set local pgrecall.bank = '{hidden}'")
+        with refused(
+            bank,
+            "42501",
+            'row security hides the bank of table public.ticket from role "app"',
+            r"^Set the setting .* drop function public\.pgrecall_\w+ cascade;$",
+        ):
+            bank.execute("update ticket set body = 'Never noted.'")
+    bank.execute("set local pgrecall.bank = 'b'")
+    bank.execute("update ticket set body = 'Noted.' where id = 1")
+    sync(bank)
+
+    assert rows(bank, HELD) == rows(bank, SAID)
 
 
 def test_who_does_not_see_all_rows_is_refused(bank: Connection) -> None:

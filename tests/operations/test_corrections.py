@@ -327,6 +327,20 @@ def test_near_copies_are_found_without_embeddings(bank: Connection) -> None:
     assert found[0].is_same_source
 
 
+def test_near_copies_without_embeddings_are_found_by_words_alone(bank: Connection) -> None:
+    first, copy, *_ = retain(
+        bank,
+        ['The "harbour" - of Porto - opens at dawn', "The harbour of Porto opens at dawn!",
+         "The harbour of Lisbon closes at dusk", "!?"],
+    )  # fmt: skip
+    (wordless,) = retain(bank, ["..."])
+
+    found = call(bank, "near_copies", bank="b", memory_id=first)
+
+    assert [row.memory_id for row in found] == [copy]
+    assert call(bank, "near_copies", bank="b", memory_id=wordless) == []
+
+
 def test_what_takes_the_place_of_a_memory_keeps_its_own_copies(bank: Connection) -> None:
     monday, friday, copy = retain(
         bank,

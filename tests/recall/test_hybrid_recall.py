@@ -650,6 +650,30 @@ def test_windows_are_those_of_a_day(connection: Connection) -> None:
     assert found == '["2025-10-01 00:00:00+00","2026-01-01 00:00:00+00")'
 
 
+def test_only_the_day_on_which_daylight_saving_begins_at_midnight_begins_at_one(
+    connection: Connection,
+) -> None:
+    connection.execute("set local timezone = 'America/Sao_Paulo'")
+
+    found = column(
+        connection,
+        "select during::text from pgrecall.windows('2018-11-04 12:00')"
+        " where name in ('today', 'yesterday')",
+    )
+
+    assert found == [
+        '["2018-11-04 01:00:00-02","2018-11-05 00:00:00-02")',
+        '["2018-11-03 00:00:00-03","2018-11-04 01:00:00-02")',
+    ]
+
+
+def test_windows_of_no_time_are_those_of_now_and_infinity_has_none(connection: Connection) -> None:
+    assert rows(connection, "select * from pgrecall.windows(null)") == rows(
+        connection, "select * from pgrecall.windows()"
+    )
+    assert rows(connection, "select * from pgrecall.windows('-infinity')") == []
+
+
 def test_a_recall_and_a_list_take_the_name_of_a_window(connection: Connection) -> None:
     create(connection)
     day = value(connection, "select (now() - interval '10 days')::date::text")

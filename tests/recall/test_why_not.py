@@ -153,6 +153,27 @@ def test_what_ended_is_told_how(connection: Connection) -> None:
     assert why_not(connection, old, "boat", as_of="2026-02-01")["answer"][0] == "returned"
 
 
+def test_what_a_source_of_no_trust_or_in_quarantine_says_is_told_so(connection: Connection) -> None:
+    create(connection, settings={"source_trust": {"web:*": 0}})
+    doubted, hidden = retain(
+        connection,
+        [
+            {"text": "a red boat", "source_id": "web:x"},
+            {"text": "a blue boat", "source_id": "spam"},
+        ],
+    )
+    call(connection, "quarantine", bank="b", source="spam")
+
+    assert why_not(connection, hidden, "boat") == out_of_reach(
+        'its source, "spam", is in quarantine'
+    )
+    assert why_not(connection, doubted, "boat")["answer"] == (
+        "left out",
+        None,
+        'the trust in its source, "web:x", is 0',
+    )
+
+
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [

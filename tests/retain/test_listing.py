@@ -417,9 +417,31 @@ def test_an_update_is_taken_back(bank: Connection) -> None:
     new = update(bank, old, text="Atlas went live at last")
 
     call(bank, "unsupersede", bank="b", memory_id=old)
-    value(bank, "select pgrecall.forget('b', array[%s::bigint])", new.memory_id)
 
+    ended = "select valid_to = valid_from, superseded_by from pgrecall.memory where memory_id = %s"
+    assert rows(bank, ended, new.memory_id) == [(True, old)]
     assert rows(bank, "select * from pgrecall.memory where memory_id = %s", old) == before
+    assert sorted(texts(bank)) == sorted(fact["text"] for fact in FACTS)
+
+
+def test_an_update_of_all_but_the_content_is_taken_back(bank: Connection) -> None:
+    old = id_of(bank, "Atlas went live")
+    new = update(bank, old, tags=["x"])
+
+    call(bank, "unsupersede", bank="b", memory_id=old)
+
+    listed = call(bank, "memory_history", bank="b", memory_id=old)
+    assert [row.memory_id for row in listed if row.valid_to is None] == [old]
+    assert new.memory_id != old
+
+
+def test_a_fact_that_an_update_met_stays_when_it_is_taken_back(bank: Connection) -> None:
+    old, met = id_of(bank, "Bo likes tea"), id_of(bank, "Ana leads Atlas")
+    bank.execute("update pgrecall.memory set created_at = created_at - interval '1 day'")
+
+    assert update(bank, old, **FACTS[2], fact_type="world").memory_id == met
+    call(bank, "unsupersede", bank="b", memory_id=old)
+
     assert sorted(texts(bank)) == sorted(fact["text"] for fact in FACTS)
 
 

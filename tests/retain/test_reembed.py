@@ -498,6 +498,16 @@ def test_no_step_goes_before_the_first(connection: Connection, bank: list[int], 
             "embeddings[1].embedding: unusable embedding: all elements are zero",
         ),
         ({}, "RC006", "embeddings[1].embedding: unusable embedding: invalid input syntax for type"),
+        (
+            {"memory_id": "x"},
+            "RC003",
+            'embeddings[1].memory_id: expected the id of a memory, not {"memory_id": "x"}',
+        ),
+        (
+            {"embedding": [1, 0], "ordinal": 70000},
+            "RC003",
+            "embeddings[1].ordinal: expected a number up to 32767, not 70000",
+        ),
     ],
 )
 def test_a_wrong_embedding_is_not_stored(
@@ -564,6 +574,42 @@ def test_who_gives_up_can_go_on_or_clean(connection: Connection, bank: list[int]
     assert [clean(connection), clean(connection)] == [1, 0]
     assert column(connection, "select distinct model from pgrecall.embedding") == ["old"]
     start(connection, "new", 3)
+
+
+def state_kind(connection: Connection) -> int:
+    """Retain a fact without an embedding whose relation has one; returns its id."""
+    (memory_id,) = retain(
+        connection,
+        [{"text": "Ana leads Atlas",
+          "relations": [{"from": "Ana", "kind": "leads", "to": "Atlas"}]}],
+    )  # fmt: skip
+    words = {"memory_id": memory_id, "kind": "relation", "text": "leads", "embedding": [1, 0]}
+    connection.execute("select pgrecall.embed_store('b', %s, 'old')", [json.dumps([words])])
+    return memory_id
+
+
+def test_the_words_of_a_relation_are_embedded_once(connection: Connection, bank: list[int]) -> None:
+    memory_id = state_kind(connection)
+    start(connection)
+
+    assert pending(connection, memory_id) == [(memory_id, "relation", 1, "leads")]
+    fill(connection)
+    finish(connection)
+
+    kinds = [(memory_id, "relation", 1), (memory_id, "usage", 1)]
+    assert rows(connection, VECTORS, "new")[-2:] == kinds
+
+
+def test_cleaning_removes_what_relations_mean(connection: Connection, bank: list[int]) -> None:
+    state_kind(connection)
+    start(connection)
+    fill(connection)
+    finish(connection)
+
+    while clean(connection):
+        pass
+
+    assert column(connection, "select distinct model from pgrecall.embedding") == ["new"]
 
 
 def test_cleaning_leaves_both_sets_alone(connection: Connection, bank: list[int]) -> None:

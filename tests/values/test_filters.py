@@ -125,6 +125,12 @@ def test_the_hint_lists_every_column() -> None:
         ("confidence between 0.4 and 0.6", {"Ben"}),
         ("metadata->>'team' = 'core'", {"Ana"}),
         ("metadata->>'team' is null", {"Ben"}),
+        # Ben has no team: nothing compares with that, and the "not" of every comparison holds.
+        ("not metadata->>'team' = 'core'", {"Ben"}),
+        ("not metadata->>'team' <> 'core'", {"Ana", "Ben"}),
+        ("not not metadata->>'team' = 'core'", {"Ana"}),
+        ("metadata->>'team' not in ('core')", {"Ben"}),
+        ("metadata->>'team' <> 'core'", set()),
         ("(metadata->>'size')::int >= 3", {"Ana"}),
         ("metadata->>'size' in ('3', '4')", {"Ana"}),
         ("tags @> array['x', 'y']", {"Ana"}),
