@@ -22,7 +22,7 @@ from pgrecall.arguments import check_type
 from pgrecall.asking.embedding import Pending
 from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
 from pgrecall.asking.recall_options import RecallOptions
-from pgrecall.calls.call import Call, adapt, together
+from pgrecall.calls.call import Call, together
 from pgrecall.calls.recall import Answer
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import AsyncBoundedWork
@@ -33,6 +33,7 @@ from pgrecall.connection.connecting import (
     named_dsn,
     owns_transaction,
 )
+from pgrecall.connection.cursors import AsyncOwnCursor
 from pgrecall.connection.recall_log_writer import RecallLogWriter
 from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, replica_dsn
 from pgrecall.connection.retries import is_transient, retry_delays
@@ -2286,21 +2287,17 @@ class AsyncRecall:
     ) -> T:
         """Send a call within the time left, after a gate that may refuse it."""
         with telemetry.statement(call.sql, connection), trace.timing(connection):
-            cursor = connection.cursor(row_factory=call.row_factory)
-            adapt(cursor.adapters)
-            # Never prepared, since a pooler may send the next statement to another server process.
-            text = call.sql.encode()
             limit, unlimit = trace.limits()
             before = [one for one in (limit, gate) if one is not None]
             if not before:
-                await cursor.execute(text, call.parameters, prepare=False)
+                cursor = await _sent(call, connection)
             else:
                 async with async_pipeline(connection):  # one round trip
                     for one in before:
-                        await connection.execute(one.sql.encode(), one.parameters, prepare=False)
-                    await cursor.execute(text, call.parameters, prepare=False)
+                        await _sent(one, connection)
+                    cursor = await _sent(call, connection)
                     if limit is not None:
-                        await connection.execute(unlimit.sql.encode(), prepare=False)
+                        await _sent(unlimit, connection)
             return call.result(await cursor.fetchall())
 
     @asynccontextmanager
@@ -2444,6 +2441,16 @@ async def _pool(dsn: str, size: int) -> AsyncPool:
     )
     await pool.open()
     return pool
+
+
+async def _sent(call: Call[Row, Any], connection: Connection) -> AsyncOwnCursor[Row]:
+    """Send the statement of a call, whose rows the cursor then has.
+
+    Never prepared, since a pooler may send the next statement to another server process.
+    """
+    cursor = AsyncOwnCursor(connection, row_factory=call.row_factory)
+    await cursor.execute(call.sql.encode(), call.parameters, prepare=False, binary=True)
+    return cursor
 
 
 async def _settled(pending: Pending[Any]) -> None:

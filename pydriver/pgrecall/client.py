@@ -22,7 +22,7 @@ from pgrecall.arguments import check_type
 from pgrecall.asking.embedding import Pending
 from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
 from pgrecall.asking.recall_options import RecallOptions
-from pgrecall.calls.call import Call, adapt, together
+from pgrecall.calls.call import Call, together
 from pgrecall.calls.recall import Answer
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import BoundedWork
@@ -33,6 +33,7 @@ from pgrecall.connection.connecting import (
     owns_transaction,
     pipeline,
 )
+from pgrecall.connection.cursors import OwnCursor
 from pgrecall.connection.recall_log_writer import RecallLogWriter
 from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, replica_dsn
 from pgrecall.connection.retries import is_transient, retry_delays
@@ -2250,21 +2251,17 @@ class Recall:
     ) -> T:
         """Send a call within the time left, after a gate that may refuse it."""
         with telemetry.statement(call.sql, connection), trace.timing(connection):
-            cursor = connection.cursor(row_factory=call.row_factory)
-            adapt(cursor.adapters)
-            # Never prepared, since a pooler may send the next statement to another server process.
-            text = call.sql.encode()
             limit, unlimit = trace.limits()
             before = [one for one in (limit, gate) if one is not None]
             if not before:
-                cursor.execute(text, call.parameters, prepare=False)
+                cursor = _sent(call, connection)
             else:
                 with pipeline(connection):  # one round trip
                     for one in before:
-                        connection.execute(one.sql.encode(), one.parameters, prepare=False)
-                    cursor.execute(text, call.parameters, prepare=False)
+                        _sent(one, connection)
+                    cursor = _sent(call, connection)
                     if limit is not None:
-                        connection.execute(unlimit.sql.encode(), prepare=False)
+                        _sent(unlimit, connection)
             return call.result(cursor.fetchall())
 
     @contextmanager
@@ -2406,6 +2403,16 @@ def _pool(dsn: str, size: int) -> Pool:
     )
     pool.open()
     return pool
+
+
+def _sent(call: Call[Row, Any], connection: Connection) -> OwnCursor[Row]:
+    """Send the statement of a call, whose rows the cursor then has.
+
+    Never prepared, since a pooler may send the next statement to another server process.
+    """
+    cursor = OwnCursor(connection, row_factory=call.row_factory)
+    cursor.execute(call.sql.encode(), call.parameters, prepare=False, binary=True)
+    return cursor
 
 
 def _settled(pending: Pending[Any]) -> None:

@@ -8,7 +8,14 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from pgrecall.calls.call import Call, call_command, call_records, call_value
+from pgrecall.calls.call import (
+    Call,
+    call_command,
+    call_records,
+    call_value,
+    named_arguments,
+    row_of,
+)
 from pgrecall.calls.values import jsonable, vector_text
 from pgrecall.errors import InvalidFact
 from pgrecall.inference.late_interaction import stored_tokens
@@ -38,7 +45,14 @@ def stored_embeddings(
     bank: str, facts: Sequence[object]
 ) -> Call[StoredEmbedding, list[StoredEmbedding]]:
     """List the embeddings that a bank has for facts."""
-    return call_records(StoredEmbedding, "stored_embeddings", {"bank": bank, "facts": Jsonb(facts)})
+    listing, parameters = named_arguments({"bank": bank, "facts": Jsonb(facts)})
+    return Call(
+        "select s.index, s.kind, s.ordinal, s.model, s.embedding::pg_catalog.text, s.tokens"
+        f" from pgrecall.stored_embeddings({listing}) as s",
+        parameters,
+        row_of(StoredEmbedding),
+        list,
+    )
 
 
 def retain_messages(
