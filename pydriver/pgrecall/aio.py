@@ -173,10 +173,11 @@ class AsyncRecall:
             read_your_writes: Whether a standby must have replayed what this client wrote.
 
         Raises:
-            InvalidArgument: the time zone is unknown, the embedder's model has no name, or replicas
-                or max_lag are invalid.
+            InvalidArgument: an argument is of a wrong type, the time zone is unknown, the
+                embedder's model has no name, or max_lag is below 0.
 
         """
+        _check_source(connection)
         self._source = connection
         self._settings = Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._dsn: str | None = None  # DSN of a source opened by connect()
@@ -455,6 +456,7 @@ class AsyncRecall:
             InvalidArgument: the name is invalid, or batch_size is below 1.
 
         """
+        check_type("rows", rows, Iterable[object])
         stored = 0
         for batch in Stream().batches(rows, batch_size):
             stored += await self._run(calls.bank.import_rows(bank, batch))
@@ -835,6 +837,7 @@ class AsyncRecall:
             RecallError: as :meth:`retain_messages`; the position counts from the start.
 
         """
+        check_type("messages", messages, Iterable[object])
         stream = Stream()
         for batch in stream.batches(messages, batch_size):
             with stream.positions():
@@ -879,6 +882,7 @@ class AsyncRecall:
         """
         if messages_at_once < 1:
             raise InvalidArgument(f"messages_at_once must be at least 1, not {messages_at_once}")
+        check_type("messages", messages, Iterable[object])
         all_messages = list(messages)
         stored = await self.retain_messages(bank, all_messages)
         kept: list[Retained] = []
@@ -2011,6 +2015,7 @@ class AsyncRecall:
 
         """
         began = perf_counter()
+        check_type("queries", queries, Iterable[object])
         questions = [
             Question(self._settings, bank, query, options, on_own_thread, began)
             for query in queries
@@ -2411,6 +2416,17 @@ class AsyncBankHandle:
     update = OfBank(AsyncRecall.update)  # type: ignore[arg-type]
     vocabulary_drift = OfBank(AsyncRecall.vocabulary_drift)
     why_not = OfBank(AsyncRecall.why_not)
+
+
+def _check_source(connection: object) -> None:
+    if not isinstance(connection, psycopg.AsyncConnection) and not callable(
+        getattr(connection, "connection", None)
+    ):
+        raise InvalidArgument(  # without the value, which may hold a password
+            f"connection must be a connection or a pool, not {type(connection).__name__}",
+            hint="Pass a psycopg.AsyncConnection or a pool of them, or call"
+            " AsyncRecall.connect(dsn) for a connection string.",
+        )
 
 
 async def _connected(dsn: str, seconds: float | None = None) -> Connection:

@@ -802,11 +802,6 @@ def test_errors_that_are_not_ours_pass_unchanged(recall: Recall, connection: Con
         recall.recall("b", "x")
 
 
-def test_an_unknown_time_zone_is_an_error() -> None:
-    with pytest.raises(InvalidArgument, match=r'^unknown time zone "Mars/Olympus"'):
-        Recall(None, timezone="Mars/Olympus")  # type: ignore[arg-type]
-
-
 def test_every_sqlstate_has_a_class_that_is_exported() -> None:
     kinds = set(errors._BY_SQLSTATE.values())
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from pgrecall.arguments import check_type
 from pgrecall.calls.call import (
     Call,
     call_command,
@@ -59,6 +60,7 @@ def retain_messages(
     bank: str, messages: Iterable[object]
 ) -> Call[RetainedMessage, list[RetainedMessage]]:
     """Write a batch of raw messages."""
+    check_type("messages", messages, Iterable[object])
     rows = [jsonable(row, f"messages[{i}]", InvalidFact) for i, row in enumerate(messages)]
     return call_records(RetainedMessage, "retain_messages", {"bank": bank, "messages": Jsonb(rows)})
 
@@ -80,6 +82,7 @@ def last_session_end(
     bank: str, *, before: datetime | None
 ) -> Call[datetime | None, datetime | None]:
     """Return when the last conversation ended."""
+    check_type("before", before, datetime | None)
     return call_value("last_session_end", {"bank": bank}, before=before)
 
 
