@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import importlib.util
 import logging
 import math
@@ -33,6 +34,7 @@ from psycopg.types.range import Range
 
 from pgrecall import (
     AsyncRecall,
+    BankNotFound,
     ClientClosed,
     InstallError,
     InvalidArgument,
@@ -506,6 +508,33 @@ def test_a_task_cancelled_as_it_begins_to_send_leaves_no_pipeline(database: str,
             await other.execute("select from kept")
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("client", ["client", "aio"])
+def test_a_refused_recall_with_a_deadline_logs_nothing(
+    database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, client: str
+) -> None:
+    module = importlib.import_module(f"pgrecall.{client}")
+    send = module._sent
+
+    def late(call: Any, connection: Any) -> Any:
+        time.sleep(0.05)  # until the refusal of the statement before is here
+        return send(call, connection)
+
+    monkeypatch.setattr(module, "_sent", late)
+
+    async def ask_async() -> None:
+        async with await AsyncRecall.connect(database, embedder=None) as memory:
+            await memory.recall("none", "who leads Atlas?", timeout=30)
+
+    def ask() -> None:
+        with Recall.connect(database, embedder=None) as memory:
+            memory.recall("none", "who leads Atlas?", timeout=30)
+
+    with pytest.raises(BankNotFound):
+        asyncio.run(ask_async()) if client == "aio" else ask()
+
+    assert [record for record in caplog.records if record.name == "psycopg"] == []
 
 
 class Shouted(Dumper):
