@@ -161,7 +161,8 @@ class Recall:
                 from 0 to 1. None or "none" keeps the fused order. Default: PGRECALL_RERANKER, else
                 late interaction, or the packaged cross-encoder if the embedder makes no token
                 vectors.
-            timezone: Time zone of "today" and of times without a zone. Default: UTC.
+            timezone: Time zone of "today" and of each datetime without one, also in facts and
+                messages. Default: UTC.
             model: Name of the model of given embeddings, or of the embedder function.
             next_embedder: Embedder of the model that banks are re-embedded with. Facts are embedded
                 with both models, questions with the bank's current one. The bank is asked for its
@@ -499,7 +500,8 @@ class Recall:
         Args:
             bank: Name of an existing bank.
             facts: One or more mappings in the documented format, or texts. Facts without an
-                embedding are embedded, unless the bank knows them. Times without a zone are UTC.
+                embedding are embedded, unless the bank knows them. A datetime without a zone is in
+                the client's; dates, and times as text without a zone, are in UTC.
             model: Name of the model of given embeddings.
             link: "now", or "deferred" to leave the links to :meth:`link_pending`.
             replace: Which older facts end when these were mentioned: "key" for those with the same
@@ -805,7 +807,8 @@ class Recall:
             InvalidFact: a message is malformed; the error names the message and the field.
 
         """
-        return self._run(calls.retain.retain_messages(bank, messages))
+        zone = self._settings.timezone
+        return self._run(calls.retain.retain_messages(bank, messages, zone=zone))
 
     def retain_many_messages(
         self,
@@ -1295,6 +1298,7 @@ class Recall:
             InvalidArgument: an argument is out of its range.
 
         """
+        since = self._settings.moment(since)
         return self._run(calls.memories.audit(bank, since=since, source=source, top_k=top_k))
 
     def log_session(

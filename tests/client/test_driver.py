@@ -273,6 +273,34 @@ def test_dates_are_read_in_the_clients_time_zone(connection: Connection) -> None
     assert report.facts == ("today = 2026-07-01",)
 
 
+def test_times_without_a_zone_are_in_the_clients_everywhere(connection: Connection) -> None:
+    recall = Recall(connection, embedder=None, timezone="Pacific/Auckland")
+    recall.create_bank("b")
+    noon, later = datetime(2026, 7, 1, 12), datetime(2026, 7, 1, 13)
+    fact = {
+        "text": "Ana leads Atlas.",
+        "occurred": (noon, later),
+        "mentioned_at": noon,
+        "metadata": {"noted": noon},
+    }
+
+    row, *_ = recall.retain("b", [fact, {"text": "Bo bakes.", "mentioned_at": "2026-07-01T12:00"}])
+    recall.retain_messages("b", [{"session": "s", "text": "Boats are blue.", "sent_at": noon}])
+
+    there = timezone(timedelta(hours=12))
+    stored = recall.get("b", row.memory_id)
+    assert stored.occurred == (noon.replace(tzinfo=there), later.replace(tzinfo=there))
+    assert stored.mentioned_at == noon.replace(tzinfo=there)
+    assert stored.metadata == {"noted": "2026-07-01T12:00:00"}
+    assert [one.text for one in recall.list_memories("b", during=(noon, later))] == [stored.text]
+    bo = recall.list_memories("b", filter="text = 'Bo bakes.'")[0]
+    assert bo.mentioned_at == noon.replace(tzinfo=timezone.utc)
+    assert recall.update("b", row.memory_id, mentioned_at=later).mentioned_at == later.replace(
+        tzinfo=there
+    )
+    assert recall.forget_messages("b", during=(noon, later), dry_run=True) == 1
+
+
 def test_a_query_about_the_last_conversation_is_given_its_end(recall: Recall) -> None:
     end = datetime(2026, 6, 1, 9, tzinfo=timezone.utc)
     recall.log_session("b", "s", started_at=end - timedelta(hours=1), ended_at=end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
 from psycopg.types.json import Jsonb
@@ -57,11 +57,11 @@ def stored_embeddings(
 
 
 def retain_messages(
-    bank: str, messages: Iterable[object]
+    bank: str, messages: Iterable[object], *, zone: tzinfo | None = None
 ) -> Call[RetainedMessage, list[RetainedMessage]]:
-    """Write a batch of raw messages."""
+    """Write a batch of raw messages; zone is that of datetimes without one."""
     check_type("messages", messages, Iterable[object])
-    rows = [jsonable(row, f"messages[{i}]", InvalidFact) for i, row in enumerate(messages)]
+    rows = [jsonable(row, f"messages[{i}]", InvalidFact, zone) for i, row in enumerate(messages)]
     return call_records(RetainedMessage, "retain_messages", {"bank": bank, "messages": Jsonb(rows)})
 
 

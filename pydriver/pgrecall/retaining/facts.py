@@ -66,7 +66,7 @@ class FactBatch:
             InvalidFact: a fact has a value that JSON or PostgreSQL cannot hold.
 
         """
-        self.facts = plain_facts(several(facts))
+        self.facts = plain_facts(several(facts), settings.timezone)
         self._settings = settings
         self.model = model or settings.model
         self._is_strict = is_strict
