@@ -451,14 +451,18 @@ class Recall:
         Raises:
             BankExists: the bank holds other data.
             BankNotFound: no bank has that name, and the rows do not begin with the row of a bank.
-            InvalidFact: a row does not come from an export.
+            InvalidFact: a row does not come from an export; its position counts from the start. No
+                row of its batch is stored.
             InvalidArgument: the name is invalid, or batch_size is below 1.
 
         """
         check_type("rows", rows, Iterable[object])
         stored = 0
-        for batch in Stream().batches(rows, batch_size):
-            stored += self._run(calls.bank.import_rows(bank, batch))
+        stream = Stream()
+        for batch in stream.batches(rows, batch_size):
+            with stream.positions():
+                stored += self._run(calls.bank.import_rows(bank, batch))
+            stream.sent(batch)
             if progress:
                 progress(len(batch))
         return stored

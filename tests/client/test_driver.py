@@ -250,6 +250,18 @@ def test_an_error_in_a_stream_counts_from_its_start(recall: Recall) -> None:
 # Asking
 
 
+def test_a_row_of_an_export_that_is_damaged_counts_from_its_start(recall: Recall) -> None:
+    recall.retain("b", ["Ana leads Atlas.", "Boats are blue."])
+    rows = [*recall.export("b")]
+
+    with pytest.raises(
+        InvalidFact, match=rf"^rows\[{len(rows)}\]: not JSON at column 2: "
+    ) as caught:
+        recall.import_rows("c", [*rows, "{"], batch_size=2)
+
+    assert caught.value.position == len(rows)
+
+
 def test_a_date_in_the_query_is_understood(recall: Recall) -> None:
     recall.retain("b", [{"text": "Ana moved", "occurred": "2026-03-05"}, "Ana moved on"])
     asked = datetime(2026, 6, 30, 12)

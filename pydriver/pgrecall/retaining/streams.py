@@ -63,6 +63,10 @@ class Stream:
             self._new += row.is_new
             self._bare += isinstance(row, Retained) and not row.is_embedded
 
+    def sent(self, rows: Sequence[object]) -> None:
+        """Record rows that get no ids."""
+        self._ids.extend(0 for _ in rows)
+
     def retention(self) -> Retention:
         """Return the result."""
         return Retention(len(self._ids), self._new, self._bare)
