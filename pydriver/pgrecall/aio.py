@@ -22,7 +22,7 @@ from pgrecall.arguments import check_type
 from pgrecall.asking.embedding import Pending
 from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
 from pgrecall.asking.recall_options import RecallOptions
-from pgrecall.calls.call import Call, adapt, together
+from pgrecall.calls.call import Call, together
 from pgrecall.calls.recall import Answer
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import AsyncBoundedWork
@@ -33,6 +33,7 @@ from pgrecall.connection.connecting import (
     named_dsn,
     owns_transaction,
 )
+from pgrecall.connection.cursors import AsyncOwnCursor
 from pgrecall.connection.recall_log_writer import RecallLogWriter
 from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, replica_dsn
 from pgrecall.connection.retries import is_transient, retry_delays
@@ -160,7 +161,8 @@ class AsyncRecall:
                 from 0 to 1. None or "none" keeps the fused order. Default: PGRECALL_RERANKER, else
                 late interaction, or the packaged cross-encoder if the embedder makes no token
                 vectors.
-            timezone: Time zone of "today" and of times without a zone. Default: UTC.
+            timezone: Time zone of "today" and of each datetime without one, also in facts and
+                messages. Default: UTC.
             model: Name of the model of given embeddings, or of the embedder function.
             next_embedder: Embedder of the model that banks are re-embedded with. Facts are embedded
                 with both models, questions with the bank's current one. The bank is asked for its
@@ -172,10 +174,11 @@ class AsyncRecall:
             read_your_writes: Whether a standby must have replayed what this client wrote.
 
         Raises:
-            InvalidArgument: the time zone is unknown, the embedder's model has no name, or replicas
-                or max_lag are invalid.
+            InvalidArgument: an argument is of a wrong type, the time zone is unknown, the
+                embedder's model has no name, or max_lag is below 0.
 
         """
+        _check_source(connection)
         self._source = connection
         self._settings = Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._dsn: str | None = None  # DSN of a source opened by connect()
@@ -450,13 +453,18 @@ class AsyncRecall:
         Raises:
             BankExists: the bank holds other data.
             BankNotFound: no bank has that name, and the rows do not begin with the row of a bank.
-            InvalidFact: a row does not come from an export.
+            InvalidFact: a row does not come from an export; its position counts from the start. No
+                row of its batch is stored.
             InvalidArgument: the name is invalid, or batch_size is below 1.
 
         """
+        check_type("rows", rows, Iterable[object])
         stored = 0
-        for batch in Stream().batches(rows, batch_size):
-            stored += await self._run(calls.bank.import_rows(bank, batch))
+        stream = Stream()
+        for batch in stream.batches(rows, batch_size):
+            with stream.positions():
+                stored += await self._run(calls.bank.import_rows(bank, batch))
+            stream.sent(batch)
             if progress:
                 progress(len(batch))
         return stored
@@ -498,7 +506,8 @@ class AsyncRecall:
         Args:
             bank: Name of an existing bank.
             facts: One or more mappings in the documented format, or texts. Facts without an
-                embedding are embedded, unless the bank knows them. Times without a zone are UTC.
+                embedding are embedded, unless the bank knows them. A datetime without a zone is in
+                the client's; dates, and times as text without a zone, are in UTC.
             model: Name of the model of given embeddings.
             link: "now", or "deferred" to leave the links to :meth:`link_pending`.
             replace: Which older facts end when these were mentioned: "key" for those with the same
@@ -812,7 +821,8 @@ class AsyncRecall:
             InvalidFact: a message is malformed; the error names the message and the field.
 
         """
-        return await self._run(calls.retain.retain_messages(bank, messages))
+        zone = self._settings.timezone
+        return await self._run(calls.retain.retain_messages(bank, messages, zone=zone))
 
     async def retain_many_messages(
         self,
@@ -834,6 +844,7 @@ class AsyncRecall:
             RecallError: as :meth:`retain_messages`; the position counts from the start.
 
         """
+        check_type("messages", messages, Iterable[object])
         stream = Stream()
         for batch in stream.batches(messages, batch_size):
             with stream.positions():
@@ -878,6 +889,7 @@ class AsyncRecall:
         """
         if messages_at_once < 1:
             raise InvalidArgument(f"messages_at_once must be at least 1, not {messages_at_once}")
+        check_type("messages", messages, Iterable[object])
         all_messages = list(messages)
         stored = await self.retain_messages(bank, all_messages)
         kept: list[Retained] = []
@@ -1303,6 +1315,7 @@ class AsyncRecall:
             InvalidArgument: an argument is out of its range.
 
         """
+        since = self._settings.moment(since)
         return await self._run(calls.memories.audit(bank, since=since, source=source, top_k=top_k))
 
     async def log_session(
@@ -2011,6 +2024,7 @@ class AsyncRecall:
 
         """
         began = perf_counter()
+        check_type("queries", queries, Iterable[object])
         questions = [
             Question(self._settings, bank, query, options, on_own_thread, began)
             for query in queries
@@ -2287,21 +2301,17 @@ class AsyncRecall:
     ) -> T:
         """Send a call within the time left, after a gate that may refuse it."""
         with telemetry.statement(call.sql, connection), trace.timing(connection):
-            cursor = connection.cursor(row_factory=call.row_factory)
-            adapt(cursor.adapters)
-            # Never prepared, since a pooler may send the next statement to another server process.
-            text = call.sql.encode()
             limit, unlimit = trace.limits()
             before = [one for one in (limit, gate) if one is not None]
             if not before:
-                await cursor.execute(text, call.parameters, prepare=False)
+                cursor = await _sent(call, connection)
             else:
                 async with async_pipeline(connection):  # one round trip
                     for one in before:
-                        await connection.execute(one.sql.encode(), one.parameters, prepare=False)
-                    await cursor.execute(text, call.parameters, prepare=False)
+                        await _sent(one, connection)
+                    cursor = await _sent(call, connection)
                     if limit is not None:
-                        await connection.execute(unlimit.sql.encode(), prepare=False)
+                        await _sent(unlimit, connection)
             return call.result(await cursor.fetchall())
 
     @asynccontextmanager
@@ -2417,6 +2427,17 @@ class AsyncBankHandle:
     why_not = OfBank(AsyncRecall.why_not)
 
 
+def _check_source(connection: object) -> None:
+    if not isinstance(connection, psycopg.AsyncConnection) and not callable(
+        getattr(connection, "connection", None)
+    ):
+        raise InvalidArgument(  # without the value, which may hold a password
+            f"connection must be a connection or a pool, not {type(connection).__name__}",
+            hint="Pass a psycopg.AsyncConnection or a pool of them, or call"
+            " AsyncRecall.connect(dsn) for a connection string.",
+        )
+
+
 async def _connected(dsn: str, seconds: float | None = None) -> Connection:
     """Open a connection within a time limit, rounded to whole seconds for libpq."""
     limited = dsn if seconds is None else make_conninfo(dsn, connect_timeout=ceil(seconds))
@@ -2445,6 +2466,16 @@ async def _pool(dsn: str, size: int) -> AsyncPool:
     )
     await pool.open()
     return pool
+
+
+async def _sent(call: Call[Row, Any], connection: Connection) -> AsyncOwnCursor[Row]:
+    """Send the statement of a call, whose rows the cursor then has.
+
+    Never prepared, since a pooler may send the next statement to another server process.
+    """
+    cursor = AsyncOwnCursor(connection, row_factory=call.row_factory)
+    await cursor.execute(call.sql.encode(), call.parameters, prepare=False, binary=True)
+    return cursor
 
 
 async def _settled(pending: Pending[Any]) -> None:

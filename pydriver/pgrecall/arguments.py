@@ -39,7 +39,7 @@ _HINTS = {
     float: "Pass a number such as 0.5.",
     str: 'Pass text, such as "agent".',
     Mapping: 'Pass a dict, such as {"graph": 0.5}.',
-    Sequence: 'Pass a list, such as ["event"].',
+    Sequence: "Pass a list, also for a single one.",
     Sequence[str]: 'Pass a list, such as ["event"].',
     Sequence[int]: "Pass a list, such as [1, 2].",
 }
@@ -51,14 +51,16 @@ _SENT: dict[str, Any] = {
         ("bank", "new_bank", "query", "fact_key", "source_id", "entity", "name", "session"), str
     ),
     **dict.fromkeys(("model", "link", "replace", "reach", "start_mark", "end_mark"), str),
+    **dict.fromkeys(("fact_type", "source", "relation", "key"), str),
     **dict.fromkeys(("memory_id", "entity_id", "message_id", "superseded_by", "before_id"), int),
     **dict.fromkeys(("top_k", "batch_size", "k", "depth", "sample", "from_id", "after_id"), int),
-    **dict.fromkeys(("at", "as_of", "started_at", "ended_at"), datetime),
+    **dict.fromkeys(("at", "as_of", "since", "started_at", "ended_at"), datetime),
     **dict.fromkeys(("dry_run", "is_full", "is_lossy", "is_next", "is_run"), bool),
     **dict.fromkeys(("min_similarity",), float),
     **dict.fromkeys(("settings",), Mapping[str, object]),
-    **dict.fromkeys(("memory_ids", "others"), Sequence[int]),
+    **dict.fromkeys(("memory_ids", "message_ids", "others"), Sequence[int]),
 }
+_MOST = 2**63  # whole numbers of the database are below it
 
 
 def check_recall(bank: object, query: object, options: Mapping[str, object], kind: type) -> None:
@@ -113,11 +115,24 @@ def check_type(name: str, value: object, hint: Any) -> None:
     if not _is_a(value, hint):
         kinds = [kind for kind in _kinds(hint) if kind is not types.NoneType]
         words = " or ".join(dict.fromkeys(_WORDS.get(kind, "a value") for kind in kinds))
-        shown = repr(value)
         raise InvalidArgument(
-            f"{name} must be {words}, not {shown if len(shown) <= 80 else shown[:79] + '…'}",
+            f"{name} must be {words}, not {_shown(value)}",
             hint=_HINTS.get(kinds[0], f"Pass {words}."),
         )
+    for number in value if isinstance(value, list | tuple) else (value,):
+        if isinstance(number, Integral) and not -_MOST <= int(number) < _MOST:
+            raise InvalidArgument(
+                f"{name} must be from -2^63 to 2^63 - 1, not {_shown(number)}",
+                hint="Pass a number that pgrecall returned, or a smaller one.",
+            )
+
+
+def _shown(value: object) -> str:
+    try:
+        shown = repr(value)
+    except ValueError:  # as Python writes none of more than 4,300
+        return "a number of too many digits"
+    return shown if len(shown) <= 80 else shown[:79] + "…"
 
 
 @cache

@@ -22,7 +22,7 @@ from pgrecall.arguments import check_type
 from pgrecall.asking.embedding import Pending
 from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
 from pgrecall.asking.recall_options import RecallOptions
-from pgrecall.calls.call import Call, adapt, together
+from pgrecall.calls.call import Call, together
 from pgrecall.calls.recall import Answer
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import BoundedWork
@@ -33,6 +33,7 @@ from pgrecall.connection.connecting import (
     owns_transaction,
     pipeline,
 )
+from pgrecall.connection.cursors import OwnCursor
 from pgrecall.connection.recall_log_writer import RecallLogWriter
 from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, replica_dsn
 from pgrecall.connection.retries import is_transient, retry_delays
@@ -160,7 +161,8 @@ class Recall:
                 from 0 to 1. None or "none" keeps the fused order. Default: PGRECALL_RERANKER, else
                 late interaction, or the packaged cross-encoder if the embedder makes no token
                 vectors.
-            timezone: Time zone of "today" and of times without a zone. Default: UTC.
+            timezone: Time zone of "today" and of each datetime without one, also in facts and
+                messages. Default: UTC.
             model: Name of the model of given embeddings, or of the embedder function.
             next_embedder: Embedder of the model that banks are re-embedded with. Facts are embedded
                 with both models, questions with the bank's current one. The bank is asked for its
@@ -172,10 +174,11 @@ class Recall:
             read_your_writes: Whether a standby must have replayed what this client wrote.
 
         Raises:
-            InvalidArgument: the time zone is unknown, the embedder's model has no name, or replicas
-                or max_lag are invalid.
+            InvalidArgument: an argument is of a wrong type, the time zone is unknown, the
+                embedder's model has no name, or max_lag is below 0.
 
         """
+        _check_source(connection)
         self._source = connection
         self._settings = Settings.of(embedder, reranker, timezone, model, next_embedder)
         self._dsn: str | None = None  # DSN of a source opened by connect()
@@ -448,13 +451,18 @@ class Recall:
         Raises:
             BankExists: the bank holds other data.
             BankNotFound: no bank has that name, and the rows do not begin with the row of a bank.
-            InvalidFact: a row does not come from an export.
+            InvalidFact: a row does not come from an export; its position counts from the start. No
+                row of its batch is stored.
             InvalidArgument: the name is invalid, or batch_size is below 1.
 
         """
+        check_type("rows", rows, Iterable[object])
         stored = 0
-        for batch in Stream().batches(rows, batch_size):
-            stored += self._run(calls.bank.import_rows(bank, batch))
+        stream = Stream()
+        for batch in stream.batches(rows, batch_size):
+            with stream.positions():
+                stored += self._run(calls.bank.import_rows(bank, batch))
+            stream.sent(batch)
             if progress:
                 progress(len(batch))
         return stored
@@ -496,7 +504,8 @@ class Recall:
         Args:
             bank: Name of an existing bank.
             facts: One or more mappings in the documented format, or texts. Facts without an
-                embedding are embedded, unless the bank knows them. Times without a zone are UTC.
+                embedding are embedded, unless the bank knows them. A datetime without a zone is in
+                the client's; dates, and times as text without a zone, are in UTC.
             model: Name of the model of given embeddings.
             link: "now", or "deferred" to leave the links to :meth:`link_pending`.
             replace: Which older facts end when these were mentioned: "key" for those with the same
@@ -802,7 +811,8 @@ class Recall:
             InvalidFact: a message is malformed; the error names the message and the field.
 
         """
-        return self._run(calls.retain.retain_messages(bank, messages))
+        zone = self._settings.timezone
+        return self._run(calls.retain.retain_messages(bank, messages, zone=zone))
 
     def retain_many_messages(
         self,
@@ -824,6 +834,7 @@ class Recall:
             RecallError: as :meth:`retain_messages`; the position counts from the start.
 
         """
+        check_type("messages", messages, Iterable[object])
         stream = Stream()
         for batch in stream.batches(messages, batch_size):
             with stream.positions():
@@ -868,6 +879,7 @@ class Recall:
         """
         if messages_at_once < 1:
             raise InvalidArgument(f"messages_at_once must be at least 1, not {messages_at_once}")
+        check_type("messages", messages, Iterable[object])
         all_messages = list(messages)
         stored = self.retain_messages(bank, all_messages)
         kept: list[Retained] = []
@@ -1291,6 +1303,7 @@ class Recall:
             InvalidArgument: an argument is out of its range.
 
         """
+        since = self._settings.moment(since)
         return self._run(calls.memories.audit(bank, since=since, source=source, top_k=top_k))
 
     def log_session(
@@ -1981,6 +1994,7 @@ class Recall:
 
         """
         began = perf_counter()
+        check_type("queries", queries, Iterable[object])
         questions = [
             Question(self._settings, bank, query, options, on_this_thread, began)
             for query in queries
@@ -2251,21 +2265,17 @@ class Recall:
     ) -> T:
         """Send a call within the time left, after a gate that may refuse it."""
         with telemetry.statement(call.sql, connection), trace.timing(connection):
-            cursor = connection.cursor(row_factory=call.row_factory)
-            adapt(cursor.adapters)
-            # Never prepared, since a pooler may send the next statement to another server process.
-            text = call.sql.encode()
             limit, unlimit = trace.limits()
             before = [one for one in (limit, gate) if one is not None]
             if not before:
-                cursor.execute(text, call.parameters, prepare=False)
+                cursor = _sent(call, connection)
             else:
                 with pipeline(connection):  # one round trip
                     for one in before:
-                        connection.execute(one.sql.encode(), one.parameters, prepare=False)
-                    cursor.execute(text, call.parameters, prepare=False)
+                        _sent(one, connection)
+                    cursor = _sent(call, connection)
                     if limit is not None:
-                        connection.execute(unlimit.sql.encode(), prepare=False)
+                        _sent(unlimit, connection)
             return call.result(cursor.fetchall())
 
     @contextmanager
@@ -2379,6 +2389,17 @@ class BankHandle:
     why_not = OfBank(Recall.why_not)
 
 
+def _check_source(connection: object) -> None:
+    if not isinstance(connection, psycopg.Connection) and not callable(
+        getattr(connection, "connection", None)
+    ):
+        raise InvalidArgument(  # without the value, which may hold a password
+            f"connection must be a connection or a pool, not {type(connection).__name__}",
+            hint="Pass a psycopg.Connection or a pool of them, or call"
+            " Recall.connect(dsn) for a connection string.",
+        )
+
+
 def _connected(dsn: str, seconds: float | None = None) -> Connection:
     """Open a connection within a time limit, rounded to whole seconds for libpq."""
     limited = dsn if seconds is None else make_conninfo(dsn, connect_timeout=ceil(seconds))
@@ -2407,6 +2428,16 @@ def _pool(dsn: str, size: int) -> Pool:
     )
     pool.open()
     return pool
+
+
+def _sent(call: Call[Row, Any], connection: Connection) -> OwnCursor[Row]:
+    """Send the statement of a call, whose rows the cursor then has.
+
+    Never prepared, since a pooler may send the next statement to another server process.
+    """
+    cursor = OwnCursor(connection, row_factory=call.row_factory)
+    cursor.execute(call.sql.encode(), call.parameters, prepare=False, binary=True)
+    return cursor
 
 
 def _settled(pending: Pending[Any]) -> None:

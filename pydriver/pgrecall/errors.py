@@ -18,7 +18,7 @@ import psycopg
 
 from pgrecall._version import __version__
 
-_POSITION = re.compile(r"^(facts|messages|questions)\[(\d+)\]")
+_POSITION = re.compile(r"^(facts|messages|questions|rows)\[(\d+)\]")
 
 
 class RecallError(Exception):
@@ -41,7 +41,7 @@ class RecallError(Exception):
 
     @property
     def position(self) -> int | None:
-        """Position (from 0) of the fact or message that is at fault, or None."""
+        """Position (from 0) of the fact, message or row that is at fault, or None."""
         found = _POSITION.match(self.message)
         return int(found[2]) if found else None
 

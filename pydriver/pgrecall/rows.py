@@ -512,7 +512,7 @@ class StoredEmbedding:
         kind: "text", or "question" for a hypothetical question.
         ordinal: Which question, from 0.
         model: Name of the model; empty if unknown.
-        embedding: A vector as text or as an object of pgvector, depending on the connection.
+        embedding: A vector as text.
         tokens: The vectors of the text's tokens, or None.
 
     """
@@ -521,7 +521,7 @@ class StoredEmbedding:
     kind: str
     ordinal: int
     model: str
-    embedding: object
+    embedding: str
     tokens: bytes | None = None
 
 

@@ -7,6 +7,7 @@ from datetime import datetime, timezone, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from pgrecall.arguments import check_type
 from pgrecall.errors import InvalidArgument
 from pgrecall.inference.embedders import as_embedder, earlier_embedders
 from pgrecall.inference.interfaces import (
@@ -49,6 +50,7 @@ class Settings:
         next_embedder: Embedder | EmbedFunction | None = None,
     ) -> Settings:
         """Read the arguments of a client."""
+        check_type("model", model, str | None)
         return cls(
             as_embedder(embedder, model) if embedder is not None else None,
             chosen_reranker(reranker),
@@ -104,7 +106,7 @@ def _zone(zone: str | tzinfo | None) -> tzinfo:
         return zone
     try:
         return ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError) as error:
+    except (ZoneInfoNotFoundError, OSError, TypeError, ValueError) as error:
         raise InvalidArgument(
             f'unknown time zone "{zone}"', hint='Give a name such as "Europe/Vienna".'
         ) from error

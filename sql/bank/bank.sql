@@ -73,9 +73,14 @@ begin
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('unknown setting "%s"', unknown),
-      hint    = format('Did you mean "%s"? Settings: %s.',
-                       pgrecall_internal._nearest_name(unknown, known),
-                       array_to_string(known, ', '));
+      hint    = case when exists (
+                  select from pg_proc p
+                  where  p.oid = 'pgrecall.create_bank'::regproc and unknown = any (p.proargnames))
+                then format('It is an argument of create_bank(), %s => ...: create another bank '
+                            'with it, and retain the facts there.', unknown)
+                else format('Did you mean "%s"? Settings: %s.',
+                            pgrecall_internal._nearest_name(unknown, known),
+                            array_to_string(known, ', ')) end;
   end if;
   options := settings - pgrecall_internal._settings();
   perform pgrecall_internal._checked_options(options);

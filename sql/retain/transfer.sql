@@ -262,6 +262,38 @@ comment on function pgrecall_internal._import_table is
 'Stores exported rows of one table that are not there yet; returns how many. Errors: RC002 a row '
 'that is there differs.';
 
+create or replace function pgrecall_internal._raise_unusable_row(
+  bank text, rows jsonb, problem text)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  one   record;
+  place text := 'rows';
+begin
+  for one in
+    select t.name, t.of_table, t.keys, r.n - 1 as n, jsonb_build_array(r.value -> 'row') as row
+    from   jsonb_array_elements(_raise_unusable_row.rows) with ordinality as r(value, n)
+    join   pgrecall_internal._bank_tables() as t on t.name = r.value ->> 'table'
+    order  by t.place, r.n
+  loop
+    begin
+      perform pgrecall_internal._import_table(bank, one.name, one.of_table, one.keys, one.row);
+    exception when integrity_constraint_violation or data_exception then
+      place := format('rows[%s]', one.n);
+      problem := sqlerrm;
+      exit;
+    end;
+  end loop;
+  perform pgrecall_internal._raise_invalid_field(
+    place, format('unusable row: %s', left(problem, 200)),
+    'Pass all rows of exported_rows(), in their order and unchanged.');
+end;
+$$;
+comment on function pgrecall_internal._raise_unusable_row is
+'Raises RC003 for rows that cannot be stored together, with the first that cannot be stored alone.';
+
 create or replace function pgrecall.import_rows(bank text, rows jsonb)
 returns bigint
 language plpgsql volatile parallel unsafe
@@ -292,10 +324,7 @@ begin
         bank, part.name, part.of_table, part.keys, part.rows);
     end loop;
   exception when integrity_constraint_violation or data_exception then
-    raise exception using
-      errcode = 'RC003',
-      message = format('rows: unusable row: %s', left(sqlerrm, 200)),
-      hint    = 'Pass all rows of exported_rows(), in their order and unchanged.';
+    perform pgrecall_internal._raise_unusable_row(bank, rows, sqlerrm);
   end;
   -- Later ids must not collide with imported ones, unless those are of another range.
   greatest_id := (

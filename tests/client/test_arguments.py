@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
@@ -63,6 +64,11 @@ def recall() -> Recall:
         ({"anchors": 5}, "anchors must be a mapping or a function, not 5", "dict"),
         ({"recency_half_life": 5}, "recency_half_life must be a timedelta or text, not 5", "Pass"),
         ({"model": 5}, "model must be text, not 5", "text"),
+        ({"top_k": 2**63}, "top_k must be from -2^63 to 2^63 - 1, not 922337203685477", "smaller"),
+        ({"timeout": math.inf}, "timeout is inf, not above 0 and at most 2147483", "no limit"),
+        ({"timeout": math.nan}, "timeout is nan, not above 0 and at most", "no limit"),
+        ({"timeout": -1}, "timeout is -1, not above 0 and at most", "no limit"),
+        ({"timeout": 1e7}, "timeout is 10000000.0, not above 0 and at most", "no limit"),
         ({"top_k": "9" * 500}, "top_k must be a whole number, not '99999", "whole number"),
     ],
 )
@@ -125,6 +131,22 @@ def test_what_is_right_is_sent(options: Any, recall: Recall) -> None:
         (lambda r: r.link_pending("b", batch_size="5"), "batch_size must be a whole number"),
         (lambda r: r.explain("b", "q", is_run="no"), "is_run must be True or False, not 'no'"),
         (lambda r: r.context("b", "q", max_tokens="5"), "max_tokens must be a whole number"),
+        (lambda r: r.retain("b", None), "facts must be a list, not None"),
+        (lambda r: r.retain_many("b", 5), "facts must be a list, not 5"),
+        (lambda r: r.retain_many("b", [], batch_size="5"), "batch_size must be a whole number"),
+        (lambda r: r.retain_bulk("b", None), "facts must be a list, not None"),
+        (lambda r: r.retain_messages("b", {"text": "x"}), "messages must be a list, not {"),
+        (lambda r: r.retain_many_messages("b", None), "messages must be a list, not None"),
+        (lambda r: r.import_rows("b", "{}"), "rows must be a list, not '{}'"),
+        (lambda r: r.recall_many("b", "which?"), "queries must be a list, not 'which?'"),
+        (lambda r: r.history("b", 2**63), "memory_id must be from -2^63 to 2^63 - 1, not 9223"),
+        (lambda r: r.forget("b", [1, -(2**64)]), "memory_ids must be from -2^63 to 2^63 - 1, not"),
+        (lambda r: r.forget_messages("b", 2**63), "message_ids must be from -2^63 to 2^63 - 1"),
+        (lambda r: r.merge_entities("b", 1, [2**63]), "others must be from -2^63 to 2^63 - 1"),
+        (lambda r: r.merge_entities("b", 1, "2"), "others must be a list of whole numbers, not"),
+        (lambda r: r.audit("b", since="May"), "since must be a datetime, not 'May'"),
+        (lambda r: r.last_session_end("b", before="May"), "before must be a datetime, not 'May'"),
+        (lambda r: r.quarantine("b", 5), "source must be text, not 5"),
     ],
 )
 def test_a_wrong_argument_of_another_call_is_named(
@@ -135,3 +157,26 @@ def test_a_wrong_argument_of_another_call_is_named(
 
     assert caught.value.message.startswith(message)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"connection": "postgres://ana:secret@host/db"}, "connection must be a connection or"),
+        ({"connection": None}, "connection must be a connection or a pool, not NoneType"),
+        ({"timezone": "Mars/Olympus"}, 'unknown time zone "Mars/Olympus"'),
+        ({"timezone": 5}, 'unknown time zone "5"'),
+        ({"timezone": "Europe"}, 'unknown time zone "Europe"'),
+        ({"reranker": 5}, "reranker must be a reranker, a function, text or a path, not 5"),
+        ({"embedder": 5, "model": "m"}, "embedder must be an embedder, a function or a URL, not 5"),
+        ({"next_embedder": 5}, "embedder must be an embedder, a function or a URL, not 5"),
+        ({"model": 5}, "model must be text, not 5"),
+    ],
+)
+def test_a_wrong_argument_of_a_client_is_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        Recall(**{"connection": Nothing(), "embedder": None, **arguments})
+
+    assert caught.value.message.startswith(message)
+    assert caught.value.hint
+    assert "secret" not in str(caught.value)

@@ -918,3 +918,39 @@ def test_an_export_is_imported_as_it_was(run: Run, bank: str, tmp_path: Path) ->
     ]
     assert run("export", "nowhere", str(file))[0] == 1
     assert len(file.read_text().splitlines()) == count
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (lambda line: line[:20], "not JSON at column 21: "),
+        (lambda line: line + line, "not JSON at column "),
+        (lambda _: b"7", "not an exported row: 7"),
+        (lambda line: line.replace(b'"row": {', b'"row": {"colour": 1, '), "row.colour: unknown"),
+        (lambda line: line.replace(b'"row": {', b'"row": {"x": NaN, '), "row.x is nan, which"),
+        (lambda line: line.replace(b'": "', b'": "\xff', 2), "not UTF-8 at byte "),
+        (
+            lambda line: re.sub(rb'("memory_id": )\d+', rb'\1"x"', line),
+            'unusable row: invalid input syntax for type bigint: "x"',
+        ),
+        (
+            lambda line: re.sub(rb'("confidence": )[\d.]+', rb"\g<1>7", line),
+            'unusable row: new row for relation "memory" violates check constraint',
+        ),
+    ],
+)
+def test_a_damaged_line_of_an_export_is_named(
+    run: Run, bank: str, tmp_path: Path, damage: Callable[[bytes], bytes], problem: str
+) -> None:
+    file = tmp_path / "bank.jsonl"
+    run("export", bank, str(file))
+    lines = file.read_bytes().splitlines()
+    place = next(n for n, line in enumerate(lines) if b'"table": "memory"' in line)
+    lines[place] = damage(lines[place])
+    file.write_bytes(b"\n" + b"\n".join(lines))
+
+    status, _, error = run("import", str(file), "--bank", "copy")
+
+    assert status == 1
+    assert f"{file}, line {place + 2}: {problem}" in error
+    assert run("export", "copy")[2].startswith('error: bank "copy" does not exist')

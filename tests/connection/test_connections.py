@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import importlib.util
 import logging
 import math
@@ -18,16 +19,22 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.abc import Buffer
+from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import namedtuple_row
+from psycopg.types.json import Jsonb
+from psycopg.types.range import Range
 
 from pgrecall import (
     AsyncRecall,
+    BankNotFound,
     ClientClosed,
     InstallError,
     InvalidArgument,
@@ -503,6 +510,107 @@ def test_a_task_cancelled_as_it_begins_to_send_leaves_no_pipeline(database: str,
     asyncio.run(body())
 
 
-def test_the_rows_of_the_caller_do_not_matter_to_a_deadline(database: str, bank: str) -> None:
-    with psycopg.connect(database, row_factory=namedtuple_row) as connection:
-        assert Recall(connection, embedder=None).recall("b", "who leads Atlas?", timeout=30)
+@pytest.mark.parametrize("client", ["client", "aio"])
+def test_a_refused_recall_with_a_deadline_logs_nothing(
+    database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, client: str
+) -> None:
+    module = importlib.import_module(f"pgrecall.{client}")
+    send = module._sent
+
+    def late(call: Any, connection: Any) -> Any:
+        time.sleep(0.05)  # until the refusal of the statement before is here
+        return send(call, connection)
+
+    monkeypatch.setattr(module, "_sent", late)
+
+    async def ask_async() -> None:
+        async with await AsyncRecall.connect(database, embedder=None) as memory:
+            await memory.recall("none", "who leads Atlas?", timeout=30)
+
+    def ask() -> None:
+        with Recall.connect(database, embedder=None) as memory:
+            memory.recall("none", "who leads Atlas?", timeout=30)
+
+    with pytest.raises(BankNotFound):
+        asyncio.run(ask_async()) if client == "aio" else ask()
+
+    assert [record for record in caplog.records if record.name == "psycopg"] == []
+
+
+class Shouted(Dumper):
+    """Writes everything as text that nobody reads."""
+
+    oid = 25
+
+    def dump(self, obj: object) -> bytes:
+        return f"{obj}!".encode()
+
+
+class AsBytes(Loader):
+    """Reads nothing."""
+
+    def load(self, data: Buffer) -> bytes:
+        return bytes(data)
+
+
+def adapt_everything(connection: Connection) -> None:
+    for kind in (str, list, float, Jsonb, Range):
+        connection.adapters.register_dumper(kind, Shouted)
+    for name in ("jsonb", "text", "int8", "float8", "timestamptz", "tstzrange"):
+        connection.adapters.register_loader(name, AsBytes)
+
+
+@pytest.mark.parametrize(
+    "set_up",
+    [
+        "set datestyle = 'German'",
+        "set intervalstyle = 'iso_8601'",
+        "set client_encoding = 'LATIN1'",
+        "set bytea_output = 'escape'",
+        "set search_path = ''; set timezone = 'Asia/Tokyo'",
+        adapt_everything,
+        lambda connection: setattr(connection, "cursor_factory", psycopg.RawCursor),
+        lambda connection: setattr(connection, "row_factory", namedtuple_row),
+    ],
+)
+def test_what_a_caller_set_up_on_a_connection_does_not_matter(
+    database: str, admin: Connection, bank: str, set_up: str | Callable[[Connection], None]
+) -> None:
+    admin.execute("create table note (id bigint primary key, body text)")
+    fact = {
+        "text": "Zoë leads Käse.",
+        "tags": ["x"],
+        "confidence": 0.8,
+        "metadata": {"ort": "Köln"},
+        "occurred": ["2026-03-01T00:00Z", "2026-03-02T00:00Z"],
+    }
+
+    def seen(connection: Connection) -> list[object]:
+        memory = Recall(connection, embedder=toy_embed, model="toy")
+        row, *_ = memory.retain(bank, [fact])
+        (hit,) = memory.recall(bank, "Käse", tags=["x"], filter="confidence > 0.7", timeout=30)
+        (table,) = memory.attached_tables(bank)
+        return [
+            hit,
+            memory.get(bank, row.memory_id),
+            memory.why_not(bank, "Käse", row.memory_id)[-1].status,
+            memory.list_memories(bank, during=(datetime(2026, 3, 1), None), before_id=99),
+            type(table.pending_for),
+            memory.bank_options(bank),
+        ]
+
+    Recall(admin).attach_table(bank, "public.note", key="id", text="body")
+    admin.execute("insert into note values (1, 'one')")
+    plain = seen(admin)
+    with psycopg.connect(database, autocommit=True) as connection:
+        text = set_up if isinstance(set_up, str) else ""
+        connection.execute(text)
+        if not isinstance(set_up, str):
+            set_up(connection)
+        before = connection.execute("select '[1]'::jsonb, current_setting('datestyle')").fetchall()
+
+        assert seen(connection) == plain
+        assert (
+            before
+            == connection.execute("select '[1]'::jsonb, current_setting('datestyle')").fetchall()
+        )

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
+from unittest.mock import Mock
 
 import psycopg
 import pytest
@@ -443,18 +444,14 @@ def test_tasks_read_from_a_replica_too(pair: tuple[str, str], standby: Connectio
     ],
 )
 def test_a_wrong_argument_is_named(arguments: dict[str, Any], message: str) -> None:
-    source: Any = None
-
     with pytest.raises(InvalidArgument, match=message):
-        Recall(source, embedder=None, **arguments)
+        Recall(Mock(), embedder=None, **arguments)
 
 
 @pytest.mark.parametrize("position", ["", "5", "0/", "x/5", "0/3000060\n", "123456789/0"])
 def test_a_wrong_position_is_named(position: str) -> None:
-    source: Any = None
-
     with pytest.raises(InvalidArgument, match="is not a position in the log"):
-        Recall(source, embedder=None).read_after(position)
+        Recall(Mock(), embedder=None).read_after(position)
 
 
 # libpq's own choice

@@ -187,10 +187,11 @@ def _arms(connection: Connection) -> Iterator[str]:
 
 
 def _settings(connection: Connection, table: str) -> Iterator[str]:
-    """Yield the columns of a table that have a default, which configure_bank() sets."""
+    """Yield the columns of a table that configure_bank() sets."""
+    ((settable,),) = connection.execute("select pgrecall_internal._settings()")
     yield from _table("setting", "type", "default", "what it is")
     for name, kind, default, comment in connection.execute(ATTRIBUTES, [table]):
-        if default and comment and name != "options":
+        if name in settable:
             value = f"`{_default(default)}`"
             yield _row(f"`{name}`", kind, value, _escaped(_one_line(comment)))
 

@@ -194,7 +194,9 @@ def test_a_row_that_cannot_be_is_refused_whole(bank: Connection) -> None:
     lines = list(exported(bank, "b"))
     last = {"table": "session", "row": {"session_id": "x", "started_at": "soon"}}
 
-    problem = 'rows: unusable row: invalid input syntax for type timestamp with time zone: "soon"'
+    problem = (
+        'rows[1]: unusable row: invalid input syntax for type timestamp with time zone: "soon"'
+    )
     with refused(bank, "RC003", problem, "in their order and unchanged"):
         imported(bank, "c", [lines[0], last])
 

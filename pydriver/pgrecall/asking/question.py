@@ -52,6 +52,7 @@ from pgrecall.temporal import Anchors, TemporalConstraint, extract_temporal_cons
 from pgrecall.temporal.latest_or_former import read_latest_or_former
 
 MOST_QUERIES = 1000
+_MOST_SECONDS = 2_147_483  # that statement_timeout can hold
 _LAST_SESSION = "last_session"
 _TOKENS = "tokens"  # of the whole question, names included
 
@@ -488,10 +489,10 @@ def _texts(words: object) -> list[str]:
 
 
 def _timeout(seconds: float | None) -> float | None:
-    if seconds is not None and not seconds > 0:
-        raise InvalidArgument(
-            f"timeout is {seconds}, not above 0", hint="Give seconds for the whole call, such as 2."
-        )
+    if seconds is not None and not 0 < seconds <= _MOST_SECONDS:
+        problem = f"not above 0 and at most {_MOST_SECONDS}"
+        hint = "Give seconds for the whole call, such as 2; None for no limit."
+        raise InvalidArgument(f"timeout is {seconds}, {problem}", hint=hint)
     return seconds
 
 

@@ -82,11 +82,24 @@ def exported_rows(bank: str, *, after: str | None, batch_size: int) -> Call[str,
 
 def import_rows(bank: str, rows: Iterable[object]) -> Call[int, int]:
     """Store rows of an export."""
-    texts = [
-        row if isinstance(row, str) else json.dumps(jsonable(row, f"rows[{i}]", InvalidFact))
-        for i, row in enumerate(rows)
-    ]
+    texts = [_row_text(row, f"rows[{i}]") for i, row in enumerate(rows)]
     return call_value("import_rows", {"bank": bank, "rows": f"[{','.join(texts)}]"})
+
+
+def _row_text(row: object, where: str) -> str:
+    """Return a row as JSON text; one that is text is checked, and sent as it is."""
+    if not isinstance(row, str):
+        return json.dumps(jsonable(row, where, InvalidFact))
+    try:
+        jsonable(json.loads(row), where, InvalidFact)
+    except json.JSONDecodeError as error:
+        raise InvalidFact(
+            f"{where}: not JSON at column {error.colno}: {error.msg}",
+            hint="Pass the rows of export(), in their order and unchanged.",
+        ) from None
+    except (ValueError, RecursionError):
+        raise InvalidFact(f"{where}: nested too deeply, or a number of too many digits") from None
+    return row
 
 
 def banks() -> Call[Bank, list[Bank]]:

@@ -15,11 +15,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from psycopg import DataError, adapters
-from psycopg.abc import AdaptContext, Buffer
-from psycopg.adapt import AdaptersMap, Loader
 from psycopg.errors import UndefinedColumn
-from psycopg.pq import Format
 from psycopg.rows import BaseRowFactory, scalar_row, tuple_row
 from psycopg.types.range import Range
 
@@ -56,28 +52,6 @@ class Call(Generic[Row, Result]):
     row_factory: BaseRowFactory[Row]
     result: Callable[[list[Row]], Result]
     is_repeatable: bool = True
-
-
-class _TimeLoader(Loader):
-    """Reads a time; None for what Python has no datetime for: infinity, years before 1."""
-
-    def __init__(self, oid: int, context: AdaptContext | None = None) -> None:
-        super().__init__(oid, context)
-        # psycopg's own: where it is compiled it is several times as fast, and cannot be a base.
-        kind = adapters.get_loader(oid, Format.TEXT)
-        assert kind is not None
-        self._read: Callable[[Buffer], datetime] = kind(oid, context).load
-
-    def load(self, data: Buffer) -> datetime | None:
-        try:
-            return self._read(data)
-        except DataError:
-            return None
-
-
-def adapt(own: AdaptersMap) -> None:
-    """Read times that Python cannot represent as None instead of failing."""
-    own.register_loader("timestamptz", _TimeLoader)
 
 
 def limit_time(seconds: float) -> Call[Any, None]:

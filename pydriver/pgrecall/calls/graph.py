@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pgrecall.calls.call import Call, call_command, call_records, call_value
+from pgrecall.calls.values import listed
 from pgrecall.rows import DuplicateEntities, QueryEntity
 
 
@@ -17,7 +18,7 @@ def query_entities(bank: str, query: str) -> Call[QueryEntity, list[QueryEntity]
 def merge_entities(bank: str, entity_id: int, others: Iterable[int]) -> Call[int, int]:
     """Merge entities into one."""
     return call_value(
-        "merge_entities", {"bank": bank, "entity_id": entity_id, "others": list(others)}
+        "merge_entities", {"bank": bank, "entity_id": entity_id, "others": listed(others)}
     )
 
 
@@ -25,7 +26,7 @@ def split_entity(bank: str, entity_id: int, memory_ids: Iterable[int], name: str
     """Split an entity in two."""
     return call_value(
         "split_entity",
-        {"bank": bank, "entity_id": entity_id, "memory_ids": list(memory_ids), "name": name},
+        {"bank": bank, "entity_id": entity_id, "memory_ids": listed(memory_ids), "name": name},
     )
 
 

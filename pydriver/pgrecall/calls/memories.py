@@ -25,7 +25,9 @@ from pgrecall.rows import Audited, Consolidated, Corrected, Memory, NearCopy, Pe
 
 def forget(bank: str, memory_ids: Iterable[int]) -> Call[int, int]:
     """Erase memories."""
-    return call_value("forget", {"bank": bank, "memory_ids": list(memory_ids)}, is_repeatable=False)
+    return call_value(
+        "forget", {"bank": bank, "memory_ids": listed(memory_ids)}, is_repeatable=False
+    )
 
 
 def forget_where(
@@ -61,7 +63,7 @@ def forget_messages(
         "forget_messages",
         {"bank": bank},
         is_repeatable=False,
-        message_ids=None if message_ids is None else list(message_ids),
+        message_ids=listed(message_ids),
         session=session,
         during=to_range(during),
         dry_run=dry_run,
@@ -70,7 +72,7 @@ def forget_messages(
 
 def stored_memories(bank: str, memory_ids: Iterable[int]) -> Call[Memory, list[Memory]]:
     """Return memories by id."""
-    return call_memories("stored_memories", {"bank": bank, "memory_ids": list(memory_ids)})
+    return call_memories("stored_memories", {"bank": bank, "memory_ids": listed(memory_ids)})
 
 
 def list_memories(

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from pgrecall.calls.call import Call, call_command, call_records, call_value
+from pgrecall.arguments import check_type
+from pgrecall.calls.call import (
+    Call,
+    call_command,
+    call_records,
+    call_value,
+    named_arguments,
+    row_of,
+)
 from pgrecall.calls.values import jsonable, vector_text
 from pgrecall.errors import InvalidFact
 from pgrecall.inference.late_interaction import stored_tokens
@@ -38,14 +46,22 @@ def stored_embeddings(
     bank: str, facts: Sequence[object]
 ) -> Call[StoredEmbedding, list[StoredEmbedding]]:
     """List the embeddings that a bank has for facts."""
-    return call_records(StoredEmbedding, "stored_embeddings", {"bank": bank, "facts": Jsonb(facts)})
+    listing, parameters = named_arguments({"bank": bank, "facts": Jsonb(facts)})
+    return Call(
+        "select s.index, s.kind, s.ordinal, s.model, s.embedding::pg_catalog.text, s.tokens"
+        f" from pgrecall.stored_embeddings({listing}) as s",
+        parameters,
+        row_of(StoredEmbedding),
+        list,
+    )
 
 
 def retain_messages(
-    bank: str, messages: Iterable[object]
+    bank: str, messages: Iterable[object], *, zone: tzinfo | None = None
 ) -> Call[RetainedMessage, list[RetainedMessage]]:
-    """Write a batch of raw messages."""
-    rows = [jsonable(row, f"messages[{i}]", InvalidFact) for i, row in enumerate(messages)]
+    """Write a batch of raw messages; zone is that of datetimes without one."""
+    check_type("messages", messages, Iterable[object])
+    rows = [jsonable(row, f"messages[{i}]", InvalidFact, zone) for i, row in enumerate(messages)]
     return call_records(RetainedMessage, "retain_messages", {"bank": bank, "messages": Jsonb(rows)})
 
 
@@ -66,6 +82,7 @@ def last_session_end(
     bank: str, *, before: datetime | None
 ) -> Call[datetime | None, datetime | None]:
     """Return when the last conversation ended."""
+    check_type("before", before, datetime | None)
     return call_value("last_session_end", {"bank": bank}, before=before)
 
 

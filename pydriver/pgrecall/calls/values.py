@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta, tzinfo
 
 from psycopg.types.json import Jsonb
 from psycopg.types.range import TimestamptzRange
@@ -27,11 +27,12 @@ _IS_EMBEDDINGS = re.compile(_HAS_EMBEDDING.pattern + r"\.embeddings")
 _MOST_DIGITS = 1000
 
 
-def plain_facts(facts: Iterable[object]) -> list[object]:
+def plain_facts(facts: Iterable[object], zone: tzinfo | None = None) -> list[object]:
     """Convert facts to JSON values; embeddings become compact text.
 
     Args:
         facts: Mappings in the documented format, or bare texts. They are left as they are.
+        zone: The zone of datetimes without one, except in metadata.
 
     Raises:
         InvalidFact: a fact holds what JSON or PostgreSQL cannot, such as a NUL character.
@@ -39,7 +40,9 @@ def plain_facts(facts: Iterable[object]) -> list[object]:
 
     """
     return [
-        jsonable({"text": fact} if isinstance(fact, str) else fact, f"facts[{i}]", InvalidFact)
+        jsonable(
+            {"text": fact} if isinstance(fact, str) else fact, f"facts[{i}]", InvalidFact, zone
+        )
         for i, fact in enumerate(facts)
     ]
 
@@ -126,15 +129,17 @@ def _check_text(text: str, where: str, error: type[RecallError]) -> None:
             raise error(f"{where} contains a lone surrogate", hint=_TEXT_HINT) from None
 
 
-def jsonable(value: object, where: str, error: type[RecallError]) -> object:
+def jsonable(
+    value: object, where: str, error: type[RecallError], zone: tzinfo | None = None
+) -> object:
     """Copy a value as JSON; `where` names the part in an error."""
     try:
-        return _plain(value, where, error)
+        return _plain(value, where, error, zone)
     except RecursionError:
         raise error(f"{where} is nested too deeply") from None
 
 
-def _plain(value: object, where: str, error: type[RecallError]) -> object:
+def _plain(value: object, where: str, error: type[RecallError], zone: tzinfo | None) -> object:
     match value:
         case str():
             _check_text(value, where, error)
@@ -148,6 +153,8 @@ def _plain(value: object, where: str, error: type[RecallError]) -> object:
             if not math.isfinite(value):
                 raise error(f"{where} is {value}, which is not a finite number")
             return value
+        case datetime() if value.tzinfo is None and zone is not None:
+            return value.replace(tzinfo=zone).isoformat()
         case date():
             return value.isoformat()
         case timedelta():
@@ -161,14 +168,14 @@ def _plain(value: object, where: str, error: type[RecallError]) -> object:
                         (key == "embedding" and _HAS_EMBEDDING.fullmatch(where))
                         or _IS_EMBEDDINGS.fullmatch(where)
                     )
-                    else _plain(part, f"{where}.{key}", error)
+                    else _plain(part, f"{where}.{key}", error, None if key == "metadata" else zone)
                 )
                 for key, part in value.items()
             }
         case list() | tuple() | set() | frozenset():
-            return [_plain(part, f"{where}[{i}]", error) for i, part in enumerate(value)]
+            return [_plain(part, f"{where}[{i}]", error, zone) for i, part in enumerate(value)]
     if hasattr(value, "tolist"):  # numpy
-        return _plain(value.tolist(), where, error)
+        return _plain(value.tolist(), where, error, zone)
     raise error(
         f"{where} is a value of type {type(value).__name__}, which JSON cannot hold",
         hint="Use text, numbers, true, false, null, dates, lists and objects.",

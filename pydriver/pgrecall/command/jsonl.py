@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import BinaryIO, cast
+from typing import BinaryIO, TypeVar, cast
 
 from pgrecall.errors import InvalidFact, RecallError
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -73,6 +75,19 @@ class JsonLines:
             InvalidFact: a line is not a JSON object; the message names file and line.
 
         """
+        return self._read(self._parsed)
+
+    def texts(self, file: BinaryIO) -> Iterator[str]:
+        """Read the lines of the file, opened already, as they are.
+
+        Raises:
+            InvalidFact: a line is not UTF-8; the message names file and line.
+
+        """
+        self._file = file
+        return self._read(self._decoded)
+
+    def _read(self, parse: Callable[[bytes, int], T]) -> Iterator[T]:
         del self._numbers[:]
         with ExitStack() as stack:
             file = self._file
@@ -84,7 +99,7 @@ class JsonLines:
                 if not line.strip():
                     continue
                 try:
-                    parsed = self._parsed(line, number)
+                    parsed = parse(line, number)
                 except InvalidFact as error:
                     if self._refused is None:
                         raise
@@ -93,11 +108,16 @@ class JsonLines:
                     self._numbers.append(number)
                     yield parsed
 
-    def _parsed(self, line: bytes, number: int) -> dict[str, object]:
+    def _decoded(self, line: bytes, number: int) -> str:
         try:
-            value = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            return line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            problem = f"not UTF-8 at byte {error.start + 1}"
+            raise self._unusable(number, f"not UTF-8 at byte {error.start + 1}") from None
+
+    def _parsed(self, line: bytes, number: int) -> dict[str, object]:
+        text = self._decoded(line, number)
+        try:
+            value = json.loads(text)
         except json.JSONDecodeError as error:
             problem = f"not JSON at column {error.colno}: {error.msg}"
         except ValueError:
@@ -110,7 +130,10 @@ class JsonLines:
             if isinstance(value, str):
                 return {"text": value}
             problem = "not an object"
-        raise InvalidFact(
+        raise self._unusable(number, problem)
+
+    def _unusable(self, number: int, problem: str) -> InvalidFact:
+        return InvalidFact(
             f"{self._path}, line {number}: {problem}",
             hint=f"Each line is one JSON object, such as {self._example}.",
         )

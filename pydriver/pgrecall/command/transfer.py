@@ -17,11 +17,13 @@ from pgrecall import wording
 from pgrecall.client import Recall
 from pgrecall.command import render
 from pgrecall.command.actions import embedder_of, print_done, print_json
-from pgrecall.command.jsonl import opened
+from pgrecall.command.jsonl import JsonLines, opened
 from pgrecall.command.running import fail
+from pgrecall.errors import RecallError
 from pgrecall.importing import READERS, SOURCES, Imported, Source, import_rows, read_file
 from pgrecall.server import resolve_dsn
 
+_ROW = '{"table": "memory", "row": {...}}'
 _SHOWN = 20  # misfits that are shown
 _LATE = 100_000  # ids that writers may hold before they commit
 
@@ -106,10 +108,11 @@ def import_all(options: SimpleNamespace, console: Console) -> int:
             file = stack.enter_context(opened(Path(options.source)))
             kind = options.origin or _kind(options.source)
             if kind == "jsonl" and _is_export(file):
-                lines = (line.decode("utf-8").strip() for line in file)
-                stored = recall.import_rows(
-                    options.bank, (line for line in lines if line), progress=advance
-                )
+                lines = JsonLines(Path(options.source), _ROW)
+                try:
+                    stored = recall.import_rows(options.bank, lines.texts(file), progress=advance)
+                except RecallError as error:
+                    raise lines.located(error) from error
                 said = f'imported {stored:,} rows into bank "{options.bank}"'
                 print_done(options, console, said, bank_id=options.bank, rows=stored)
                 return 0

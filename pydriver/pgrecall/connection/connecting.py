@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 import psycopg
@@ -45,9 +45,36 @@ def owns_transaction(connection: psycopg.BaseConnection[object]) -> bool:
     return connection.autocommit and connection.info.transaction_status == idle
 
 
-def pipeline(connection: psycopg.Connection[Any]) -> AbstractContextManager[object]:
+@contextmanager
+def _first_error() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Raise the error of an inner block, and not what follows from it in the outer one.
+
+    A pipeline that is left by an error would log the errors of the statements after it, all of them
+    "pipeline aborted".
+    """
+    first: list[BaseException] = []
+
+    @contextmanager
+    def inner() -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            first.append(error)
+
+    try:
+        yield inner
+    except psycopg.Error:
+        if not first:
+            raise
+    if first:
+        raise first[0]
+
+
+@contextmanager
+def pipeline(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Send the statements of a block without waiting for the answer to each."""
-    return connection.pipeline()
+    with _first_error() as block, connection.pipeline(), block():
+        yield
 
 
 @asynccontextmanager
@@ -57,11 +84,13 @@ async def async_pipeline(connection: psycopg.AsyncConnection[Any]) -> AsyncItera
     A connection whose task is cancelled while it enters the pipeline would never leave it, and
     lose what is written next. So it is entered by a task that is not cancelled.
     """
-    async with AsyncExitStack() as stack:
-        entering = asyncio.ensure_future(stack.enter_async_context(connection.pipeline()))
-        try:
-            await asyncio.shield(entering)
-        except asyncio.CancelledError:
-            await entering
-            raise
-        yield
+    with _first_error() as block:
+        async with AsyncExitStack() as stack:
+            entering = asyncio.ensure_future(stack.enter_async_context(connection.pipeline()))
+            try:
+                await asyncio.shield(entering)
+            except asyncio.CancelledError:
+                await entering
+                raise
+            with block():
+                yield

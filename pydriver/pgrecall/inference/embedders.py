@@ -580,7 +580,7 @@ def as_embedder(embedder: Embedder | EmbedFunction | str, model: str | None) -> 
         model: Name of its model; None if the embedder names it.
 
     Raises:
-        InvalidArgument: the model has no name.
+        InvalidArgument: it is none of these, or the model has no name.
 
     """
     if isinstance(embedder, str):
@@ -594,6 +594,11 @@ def as_embedder(embedder: Embedder | EmbedFunction | str, model: str | None) -> 
         return OpenAIEmbedder(model, base_url=embedder)
     if hasattr(embedder, "embed"):
         return cast("Embedder", embedder)
+    if not callable(embedder):
+        raise InvalidArgument(
+            f"embedder must be an embedder, a function or a URL, not {embedder!r}",
+            hint="Pass a function from texts to vectors, or leave it out for the packaged model.",
+        )
     name = model or getattr(embedder, "__name__", None)
     if not name or name == "<lambda>":
         raise _nameless("the model of the embedder, a function without a name,")

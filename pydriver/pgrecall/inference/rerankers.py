@@ -18,7 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pgrecall.errors import RerankerUnavailable
+from pgrecall.errors import InvalidArgument, RerankerUnavailable
 from pgrecall.inference import packaged
 from pgrecall.inference.endpoints import HttpReranker
 from pgrecall.inference.english import is_of_another_language
@@ -324,7 +324,12 @@ _NAMED: dict[object, Reranker] = {
 
 
 def as_reranker(reranker: Reranker | ScoreFunction | str | Path) -> Reranker:
-    """Return a reranker for a URL, a name, a path, a function or a reranker."""
+    """Return a reranker for a URL, a name, a path, a function or a reranker.
+
+    Raises:
+        InvalidArgument: it is none of these.
+
+    """
     if isinstance(reranker, str) and reranker in _NAMED:
         return _NAMED[reranker]
     if isinstance(reranker, str) and reranker.startswith(("http://", "https://")):
@@ -332,7 +337,15 @@ def as_reranker(reranker: Reranker | ScoreFunction | str | Path) -> Reranker:
     if isinstance(reranker, str | Path):
         is_onnx = Path(reranker, _MODEL).is_file()
         return OnnxReranker(reranker) if is_onnx else CrossEncoderReranker(reranker)
-    return reranker if isinstance(reranker, Reranker) else FunctionReranker(reranker)
+    if isinstance(reranker, Reranker):
+        return reranker
+    if not callable(reranker):
+        raise InvalidArgument(
+            f"reranker must be a reranker, a function, text or a path, not {reranker!r}",
+            hint=f'Pass "{LATE_INTERACTION}", "{CROSS_ENCODER}", or a function from query and texts'
+            " to relevances.",
+        )
+    return FunctionReranker(reranker)
 
 
 def chosen_reranker(

@@ -34,7 +34,7 @@ def embedded_changes(
         EmbedderUnavailable: the embedder cannot work.
 
     """
-    [fact] = cast("list[dict[str, object]]", plain_facts([changes]))
+    [fact] = cast("list[dict[str, object]]", plain_facts([changes], settings.timezone))
     model = model or settings.model
     embedder, following = settings.embedder, settings.next_embedder
     questions: Any = fact.get("questions")

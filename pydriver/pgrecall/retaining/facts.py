@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, cast
 
 from pgrecall import calls
+from pgrecall.arguments import check_type
 from pgrecall.calls.call import Call, then
 from pgrecall.calls.values import plain_facts, vector_text
 from pgrecall.errors import said
@@ -27,8 +28,16 @@ EMBED_BATCH = 64
 
 
 def several(facts: Iterable[Fact] | Fact) -> Iterable[Fact]:
-    """Return a list of facts, also for a single one."""
-    return [facts] if isinstance(facts, str | Mapping) else facts
+    """Return a list of facts, also for a single one.
+
+    Raises:
+        InvalidArgument: it is neither a fact nor a list.
+
+    """
+    if isinstance(facts, str | Mapping):
+        return [facts]
+    check_type("facts", facts, Iterable[object])
+    return facts
 
 
 class FactBatch:
@@ -57,7 +66,7 @@ class FactBatch:
             InvalidFact: a fact has a value that JSON or PostgreSQL cannot hold.
 
         """
-        self.facts = plain_facts(several(facts))
+        self.facts = plain_facts(several(facts), settings.timezone)
         self._settings = settings
         self.model = model or settings.model
         self._is_strict = is_strict

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from pgrecall import calls
+from pgrecall.arguments import check_type
 from pgrecall.calls.call import Call
 from pgrecall.errors import InvalidArgument
 from pgrecall.inference.embedders import as_embedder
@@ -34,6 +35,8 @@ class Refill:
             InvalidArgument: batch_size or rate is out of its range.
 
         """
+        check_type("batch_size", batch_size, int)
+        check_type("rate", rate, float | None)
         if batch_size < 1 or (rate is not None and not rate > 0):
             raise InvalidArgument(
                 f"batch_size must be at least 1 and rate above 0, not {batch_size} and {rate}"

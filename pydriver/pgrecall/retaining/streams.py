@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
+from pgrecall.arguments import check_type
 from pgrecall.errors import InvalidArgument, InvalidFact, RecallError, moved
 from pgrecall.retaining.facts import Fact
 from pgrecall.rows import Retained, RetainedMessage, Retention
@@ -28,6 +29,7 @@ class Stream:
 
     def batches(self, rows: Iterable[T], size: int) -> Iterator[list[T]]:
         """Split a stream into batches."""
+        check_type("batch_size", size, int)
         if size < 1:
             raise InvalidArgument(f"batch_size must be at least 1, not {size}")
         remaining = iter(rows)
@@ -60,6 +62,10 @@ class Stream:
             self._ids.append(row.memory_id if isinstance(row, Retained) else row.message_id)
             self._new += row.is_new
             self._bare += isinstance(row, Retained) and not row.is_embedded
+
+    def sent(self, rows: Sequence[object]) -> None:
+        """Record rows that get no ids."""
+        self._ids.extend(0 for _ in rows)
 
     def retention(self) -> Retention:
         """Return the result."""
