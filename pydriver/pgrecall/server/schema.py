@@ -190,6 +190,7 @@ def describe(connection: Connection, steps: list[PlannedStatement]) -> str:
         "   All tables are locked at once or none, tried again when one is in use, so that"
     )
     lines.append("   nobody waits behind a lock that the upgrade itself still waits for.")
+    lines.append("   If somebody writes during 1, it begins anew and locks all tables before 1.")
     by_hand = [step.by_hand for step in steps if step.by_hand]
     if by_hand:
         lines += ["", "Run beforehand, at any time, and the upgrade need not do it:", ""]
@@ -207,9 +208,10 @@ def migrate(
 ) -> MigrationResult:
     """Install pgrecall, or upgrade it to the version of this package, in one transaction.
 
-    Creates the extension ``vector`` if it is missing. Inside a transaction of the caller nothing is
-    committed or retried. Concurrent migrations of one database wait for each other, and all but the
-    first find it done.
+    Creates the extension ``vector`` if it is missing. If others write while indexes are built, the
+    upgrade begins anew, and then readers wait for the indexes, too. Inside a transaction of the
+    caller nothing is committed or retried. Concurrent migrations of one database wait for each
+    other, and all but the first find it done.
 
     Args:
         connection: A connection with the role that is to own pgrecall.
@@ -240,6 +242,8 @@ def migrate(
                 connection.execute(_SET, ["lock_timeout", patience])
                 switch = "on" if recreate_dependents else "off"
                 connection.execute(_SET, ["pgrecall.recreate_dependents", switch])
+                if attempt:  # writers came while indexes were built
+                    connection.execute(_SET, ["pgrecall.lock_first", "on"])
                 result = _migrate(connection, path, citus=citus)
             if citus and is_ours:
                 with translated(), connection.transaction():
