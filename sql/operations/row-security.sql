@@ -190,6 +190,7 @@ declare
   searched regprocedure;
   new_role name;
   relation regclass;
+  called   regprocedure;
 begin
   if prefix is null or prefix !~ '^[a-z][a-z0-9_]{0,39}$' then
     raise exception using
@@ -221,6 +222,22 @@ begin
     execute format('drop policy if exists pgrecall_searcher on %s', relation);
     execute format('create policy pgrecall_searcher on %s for select to %I using (true)',
                    relation, searcher);
+  end loop;
+  -- Default privileges may keep functions from everybody, those of pgvector too.
+  for called in
+    select p.oid
+    from   pg_proc p
+    where  (p.pronamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
+            or exists (
+              select
+              from   pg_depend d
+              join   pg_extension x on x.oid = d.refobjid and x.extname = 'vector'
+              where  d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
+                and  d.refclassid = 'pg_extension'::regclass))
+      and  pg_has_role(p.proowner, 'usage')
+      and  not has_function_privilege(reader, p.oid, 'execute')
+  loop
+    execute format('grant execute on function %s to %I', called, reader);
   end loop;
   execute format('grant %I to %I', reader, searcher);
   if not (select r.rolsuper from pg_roles r where r.rolname = current_user) then

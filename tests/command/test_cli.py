@@ -513,8 +513,10 @@ def test_doctor_warns_of_an_old_pgvector(
     ("damage", "found"),
     [
         ("delete from pgrecall.embedding", "2 of 2 memories have no embedding"),
-        ("delete from pgrecall.memory", "2 rows of pgrecall.embedding belong to no memory"),
-        ("delete from pgrecall.memory", "1 rows of pgrecall.mention belong to no memory"),
+        ("delete from pgrecall.memory", "2 of pgrecall.embedding belong to no row of "),
+        ("delete from pgrecall.entity", "1 of pgrecall.mention belong to no row of "),
+        ("delete from pgrecall.fact_type", "2 of pgrecall.memory belong to no row of "),
+        ("delete from pgrecall.bank", "1 of pgrecall.entity belong to no row of pgrecall.bank"),
         (
             "delete from pgrecall_internal.statistics",
             "there are no statistics for 2 memory texts",
@@ -525,8 +527,17 @@ def test_doctor_warns_of_an_old_pgvector(
         ),
         (
             "alter table pgrecall.mention drop constraint mention_pkey",
-            "tables without a primary key: pgrecall.mention",
+            "missing: mention_pkey",
         ),
+        (
+            "alter table pgrecall.memory drop constraint memory_bank_id_fact_type_fkey",
+            "missing: memory_bank_id_fact_type_fkey",
+        ),
+        (
+            "drop function pgrecall_internal._searched_recall",
+            "missing: pgrecall_internal._searched_recall",
+        ),
+        ("select setval('pgrecall.id_seq', 1)", "pgrecall.id_seq is at 1, below the greatest id"),
     ],
 )
 def test_doctor_notices_what_a_restore_left_out(
@@ -593,6 +604,23 @@ def test_doctor_names_who_may_create_functions_beside_pgvector(run: Run, databas
     found = 'its schema "public" lets others create functions there, which pgrecall could call: '
     assert ("warning", found + "pg_monitor") in {(x["status"], x["found"]) for x in named}
     assert ("bad", found + "pg_monitor, public") in {(x["status"], x["found"]) for x in everybody}
+
+
+def test_doctor_names_members_of_the_owner_of_pgvectors_schema(run: Run, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute("create role pgrecall_test_owner login")
+        try:
+            connection.execute(f"alter database {name} owner to pgrecall_test_owner".encode())
+            findings = json.loads(run("doctor", "--json", dsn=database)[1])
+        finally:
+            connection.execute(f"alter database {name} owner to current_user".encode())
+            connection.execute("drop role pgrecall_test_owner")
+        user = connection.info.user
+
+    (vector,) = [x for x in findings if 'its schema "public" lets' in x["found"]]
+    assert vector["found"].endswith(" call: pgrecall_test_owner")
+    assert vector["advice"] == f"Run: alter schema public owner to {user};"
 
 
 def test_doctor_notices_connections_that_run_out_and_sessions_that_are_stuck(

@@ -371,6 +371,22 @@ def test_roles_are_made_again_without_harm(connection: Connection) -> None:
     assert rows(connection, rights) == before
 
 
+def test_the_roles_call_functions_that_the_server_keeps_from_everybody(bare_database: str) -> None:
+    with psycopg.connect(bare_database) as connection:
+        connection.execute("alter default privileges revoke execute on functions from public")
+        connection.execute("create extension vector")
+        connection.execute(build.full_script().encode())
+        connection.execute("set local search_path = public")
+        connection.execute("select pgrecall.create_roles('d'), pgrecall.enable_row_security()")
+        connection.execute("create role acme in role d_admin")
+        connection.execute("set role acme")
+        fill(connection, "acme")
+        found = rows(connection, SEARCHED, "acme", "acme")
+        connection.rollback()
+
+    assert found[0][0]
+
+
 def test_an_owner_who_is_no_superuser_makes_the_roles(empty_database: str) -> None:
     with psycopg.connect(empty_database) as connection:
         name = connection.info.dbname

@@ -176,6 +176,19 @@ def test_a_migrated_database_is_left_alone(database: str) -> None:
     assert (result.before, result.after, result.is_changed) == (__version__, __version__, False)
 
 
+def test_functions_that_are_missing_are_created_again(database: str) -> None:
+    names = ("pgrecall_internal._occurred_near", "pgrecall_internal._searched_recall")
+    before = servers.fingerprint(database)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"drop function {', '.join(names)}".encode())
+        said = schema.describe(connection, schema.plan(connection))
+        result = schema.migrate(connection)
+
+    assert said == f"would create again what is missing: {', '.join(names)}\n"
+    assert (result.restored, result.is_changed) == (names, True)
+    assert servers.fingerprint(database) == before
+
+
 def test_migrate_says_what_it_did(empty_database: str) -> None:
     with psycopg.connect(empty_database) as connection:
         result = schema.migrate(connection)

@@ -400,6 +400,39 @@ def test_a_migration_that_waits_does_not_hold_up_readers(old_database: str) -> N
     assert slowest < 0.2
 
 
+def test_a_migration_gives_way_to_a_writer_and_then_locks_before_it_builds(
+    old_database: str,
+) -> None:
+    execute(old_database, "select pgrecall.create_bank('a')")
+    results: list[object] = []
+
+    def run() -> None:
+        with psycopg.connect(old_database) as connection:
+            results.append(schema.migrate(connection, retries=1))
+
+    thread = threading.Thread(target=run)
+    slowest = 0.0
+    with (
+        psycopg.connect(old_database) as writer,
+        psycopg.connect(old_database, autocommit=True) as watch,
+    ):
+        for attempt in range(2):
+            writer.rollback()
+            writer.execute("select count(*) from pgrecall.memory")
+            if attempt == 0:
+                thread.start()
+            wait_for_lock(watch)
+            begun = time.perf_counter()
+            writer.execute("""select * from pgrecall.retain('a', '[{"text": "new"}]')""")
+            slowest = max(slowest, time.perf_counter() - begun)
+        writer.commit()
+        thread.join()
+
+    assert results == [schema.MigrationResult(OLDEST, __version__, "script")]
+    assert slowest < 3
+    assert value(old_database, "select count(*) from pgrecall.memory") == 1
+
+
 def test_a_migration_gives_up_on_a_table_that_stays_in_use(old_database: str) -> None:
     with (
         psycopg.connect(old_database) as writer,

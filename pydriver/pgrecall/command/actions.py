@@ -74,6 +74,8 @@ def migrate(options: SimpleNamespace, console: Console) -> int:
         print_json(console, result)
     elif result.before is None:
         console.print(f"installed pgrecall {result.after}")
+    elif result.restored:
+        console.print(f"created again what was missing: {', '.join(result.restored)}")
     elif result.is_changed:
         console.print(f"upgraded pgrecall from {result.before} to {result.after}")
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -19,15 +18,17 @@ from pgrecall.inference.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL, earlie
 from pgrecall.inference.rerankers import SETTING, chosen_reranker
 from pgrecall.rows import Bank
 from pgrecall.server import build, schema
+from pgrecall.server.citus import is_distributed
+from pgrecall.server.installed import Installed, installed_by
 from pgrecall.wording import own_command, size
 
 _OLDEST_SERVER = 160000
 _OLDEST_VECTOR = (0, 8, 4)
-_INDEX = re.compile(r"^\s*create (?:unique )?index (\w+)\s+on ", re.MULTILINE)
 _LEAST_SIMILARITY = 0.7
 _SAMPLE = 20
 _CROWDED = 0.8
 _STUCK_SECONDS = 300.0
+_FEW = 3  # statements in an advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,12 @@ def examine_connected(connection: Connection) -> list[Finding]:
     if findings[2].status != "bad":
         findings += [*_vector_schema(recall), *_row_security(recall)]
         findings += _sessions(recall)
-        findings += [*_missing(recall), *_tables(recall), *_vector_memory(recall)]
+        expected = installed_by(schema.script(build.install_name(__version__)))
+        findings += _missing(recall, connection, expected)
+        findings += _stray_rows(recall, expected)
+        if not is_distributed(connection):  # each node has ids of its own
+            findings += _sequences(recall)
+        findings += [*_tables(recall), *_vector_memory(recall)]
         findings += [*_banks(recall), *_indexes(recall), *_index_recall(recall)]
     return findings
 
@@ -136,16 +142,21 @@ def _vector_schema(recall: Recall) -> list[Finding]:
     A function in the schema of pgvector whose arguments match a call better than those of the one
     in pg_catalog would run instead, with the privileges of the caller of pgrecall.
     """
-    schema_name, creators = recall._run(queries.creators_in_vector_schema())
-    if not creators:
+    schema_name, owner, creators, members = recall._run(queries.creators_in_vector_schema())
+    advice = []
+    if creators:
+        advice.append(f"revoke create on schema {schema_name} from {', '.join(creators)};")
+    if members:  # by membership in its owner, which no revoke takes from them
+        advice.append(f"alter schema {schema_name} owner to {owner};")
+    if not advice:
         return []
     return [
         Finding(
             "bad" if "public" in creators else "warning",
             "pgvector",
             f'its schema "{schema_name}" lets others create functions there, which pgrecall could'
-            f" call: {', '.join(creators)}",
-            f"Run: revoke create on schema {schema_name} from {', '.join(creators)};",
+            f" call: {', '.join([*creators, *members])}",
+            f"Run: {' '.join(advice)}",
         )
     ]
 
@@ -202,36 +213,103 @@ def _sessions(recall: Recall) -> list[Finding]:
     return findings
 
 
-def _missing(recall: Recall) -> list[Finding]:
-    """Compare indexes and primary keys with those in the installation script."""
-    expected = set(_INDEX.findall(schema.script(build.install_name(__version__))))
-    rows = recall._run(queries.indexes())
-    there = dict(rows)
-    missing = sorted(expected - there.keys())
-    invalid = sorted(name for name in expected & there.keys() if not there[name])
-    keyless = recall._run(queries.keyless_tables())
+def _missing(recall: Recall, connection: Connection, expected: Installed) -> list[Finding]:
+    """Compare functions, indexes and constraints with those in the installation script."""
+    indexes, constraints = recall._run(queries.indexes()), recall._run(queries.constraints())
+    lost = [one for one in expected.constraints if (one.table, one.name) not in constraints]
+    broken = [
+        one for one in expected.constraints if constraints.get((one.table, one.name)) is False
+    ]
+    add = [f"alter table {one.table} add constraint {one.name} {one.definition};" for one in lost]
+    validate = [f"alter table {one.table} validate constraint {one.name};" for one in broken]
+    restore = (
+        "A restore that stopped halfway leaves a schema like this: restore again into an empty"
+        " database and look at the first error."
+    )
+    return [
+        Finding("bad", about, f"{problem}: {', '.join(names)}", advice)
+        for about, problem, names, advice in (
+            (
+                "functions",
+                "missing",
+                list(schema.missing_functions(connection)),
+                "Run: pgrecall migrate; then, if its roles are used:"
+                " select pgrecall.create_roles();",
+            ),
+            ("indexes", "missing", sorted(expected.indexes - indexes.keys()), restore),
+            (
+                "indexes",
+                "invalid",
+                sorted(name for name in expected.indexes if indexes.get(name) is False),
+                restore,
+            ),
+            (
+                "constraints",
+                "missing",
+                [one.name for one in lost],
+                f"Run: {' '.join(add)}" if len(add) <= _FEW else restore,
+            ),
+            (
+                "constraints",
+                "not validated",
+                [one.name for one in broken],
+                f"Run: {' '.join(validate)}",
+            ),
+        )
+        if names
+    ]
+
+
+def _stray_rows(recall: Recall, expected: Installed) -> list[Finding]:
+    """Look for rows that refer to no row, which foreign keys allow where triggers were disabled."""
+    tables = recall._run(queries.readable_tables())
     findings = []
-    for names, problem in (
-        (missing, "missing"),
-        (invalid, "invalid"),
-        (keyless, "tables without a primary key"),
-    ):
-        if names:
+    for one in expected.constraints:
+        if one.reference is None or not {one.table, one.reference[1]} <= tables:
+            continue
+        columns, other, keys = one.reference
+        given = ", ".join(f"x.{column}" for column in columns)
+        same = " and ".join(
+            f"y.{key} = x.{column}" for key, column in zip(keys, columns, strict=True)
+        )
+        rows = (
+            f"{one.table} x where ({given}) is not null"
+            f" and not exists (select from {other} y where {same})"
+        )
+        strays = recall._run(queries.count(rows))
+        if strays:
             findings.append(
                 Finding(
                     "bad",
-                    "indexes",
-                    f"{problem}: {', '.join(names)}",
-                    "A restore that stopped halfway leaves a schema like this: restore again into"
-                    " an empty database and look at the first error.",
+                    "rows",
+                    f"{strays:,} of {one.table} belong to no row of {other}",
+                    f"Restore the table {other} from the same dump. See which:"
+                    f" select x.* from {rows};",
+                )
+            )
+    return findings
+
+
+def _sequences(recall: Recall) -> list[Finding]:
+    """Look for sequences that would give out ids which are in use."""
+    findings = []
+    for statement in recall._run(queries.sequences()):
+        name, last, greatest = recall._run(queries.sequence_state(statement))
+        if greatest is not None and last < greatest:
+            findings.append(
+                Finding(
+                    "bad",
+                    "ids",
+                    f"{name} is at {last:,}, below the greatest id, {greatest:,}",
+                    f"Run: select setval({_literal(name)}, {greatest});",
                 )
             )
     return findings
 
 
 def _orphans(recall: Recall, bank: Bank, counted: Mapping[str, int]) -> list[Finding]:
-    """Look for rows without their counterparts, as after a restore of single tables."""
-    bare, embeddings, mentions = recall._run(queries.orphans(bank.bank_id))
+    """Look for memories without their counterparts, as after a restore of single tables."""
+    bare = recall._run(queries.without_embedding(bank.bank_id))
     findings = []
 
     def add(status: str, found: str, advice: str) -> None:
@@ -243,13 +321,6 @@ def _orphans(recall: Recall, bank: Bank, counted: Mapping[str, int]) -> list[Fin
             f"{bare:,} of {bank.memories:,} memories have no embedding and are found only by words",
             f"Run: {own_command('embed', bank.bank_id)}; or restore the table pgrecall.embedding.",
         )
-    for orphans, table in ((embeddings, "embedding"), (mentions, "mention")):
-        if orphans:
-            add(
-                "bad",
-                f"{orphans:,} rows of pgrecall.{table} belong to no memory",
-                "Restore the table pgrecall.memory from the same dump.",
-            )
     for kind, documents in (("memory", bank.memories), ("message", bank.messages)):
         if documents and not counted.get(kind):
             add(

@@ -57,18 +57,28 @@ def open_tables() -> Call[Any, tuple[list[str], list[str], bool]]:
     )
 
 
-def creators_in_vector_schema() -> Call[Any, tuple[str, list[str]]]:
-    """Return the schema of pgvector and the roles besides its owner that can create in it."""
+def creators_in_vector_schema() -> Call[Any, tuple[str, str, list[str], list[str]]]:
+    """Return the schema of pgvector, the owner of pgrecall, and who else can create in the former.
+
+    That are, first, roles with the privilege, and then those that log in and are members of its
+    owner, as the owner of the database is of pg_database_owner. The caller and the owner of
+    pgrecall are left out, with whoever has their rights.
+    """
     return Call(
-        "select n.nspname::text,"
+        "select n.nspname::text, pg_get_userbyid(o.nspowner)::text,"
         " array(select coalesce(r.rolname::text, 'public')"
         " from pg_catalog.aclexplode(n.nspacl) as a"
         " left join pg_catalog.pg_roles r on r.oid = a.grantee"
         " where a.privilege_type = 'CREATE' and a.grantee <> n.nspowner"
         " and not coalesce(r.rolsuper, false) and r.rolname is distinct from current_user"
-        " order by 1)"
+        " order by 1),"
+        " array(select r.rolname::text from pg_catalog.pg_roles r"
+        " where r.rolcanlogin and not r.rolsuper and r.rolname <> current_user"
+        " and pg_has_role(r.oid, n.nspowner, 'usage')"
+        " and not pg_has_role(r.oid, o.nspowner, 'usage') order by 1)"
         " from pg_catalog.pg_extension x"
-        " join pg_catalog.pg_namespace n on n.oid = x.extnamespace where x.extname = 'vector'",
+        " join pg_catalog.pg_namespace n on n.oid = x.extnamespace"
+        " join pg_catalog.pg_namespace o on o.nspname = 'pgrecall' where x.extname = 'vector'",
         {},
         tuple_row,
         lambda rows: rows[0],
@@ -100,46 +110,87 @@ def has_vector_indexes() -> Call[Any, bool]:
     )
 
 
-def indexes() -> Call[Any, list[tuple[str, bool]]]:
-    """List the indexes of the schema by name, and whether each is valid."""
+def indexes() -> Call[Any, dict[str, bool]]:
+    """Return the indexes of the schema by name, and whether each is valid."""
     return Call(
         "select c.relname, x.indisvalid from pg_catalog.pg_index x"
         " join pg_catalog.pg_class c on c.oid = x.indexrelid"
         " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')",
         {},
         tuple_row,
-        list,
+        dict,
     )
 
 
-def keyless_tables() -> Call[Any, list[str]]:
-    """List the tables of the schema without a primary key."""
+def constraints() -> Call[Any, dict[tuple[str, str], bool]]:
+    """Return the constraints of the schema by table and name, and whether each is validated."""
+    return Call(
+        "select pg_catalog.format('%%s.%%s', c.relnamespace::regnamespace, c.relname), k.conname,"
+        " k.convalidated"
+        " from pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')",
+        {},
+        tuple_row,
+        lambda rows: {(table, name): is_validated for table, name, is_validated in rows},
+    )
+
+
+def readable_tables() -> Call[Any, set[str]]:
+    """Return the tables of the schema that the caller may read."""
     return Call(
         "select pg_catalog.format('%%s.%%s', c.relnamespace::regnamespace, c.relname)"
         " from pg_catalog.pg_class c"
         " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
-        " and c.relkind in ('r', 'p') and not exists (select from pg_catalog.pg_constraint k"
-        " where k.conrelid = c.oid and k.contype = 'p') order by 1",
+        " and c.relkind in ('r', 'p') and has_table_privilege(c.oid, 'select')",
+        {},
+        scalar_row,
+        set,
+    )
+
+
+def count(rows: str) -> Call[Any, int]:
+    """Count rows, given as what follows ``from``."""
+    return _value(f"select count(*) from {rows}")
+
+
+def sequences() -> Call[Any, list[str]]:
+    """Return a statement for each sequence of the schema that the caller may read.
+
+    The statement returns the name of the sequence, its last value, and the greatest value in the
+    columns that it numbers.
+    """
+    return Call(
+        "select pg_catalog.format('select %%L, s.last_value, greatest(%%s) from %%s s', q.name,"
+        " string_agg(pg_catalog.format('(select max(%%I) from %%s)', a.attname, c.oid::regclass),"
+        " ', '), q.name)"
+        " from (select s.oid, s.oid::regclass::text as name from pg_catalog.pg_class s where"
+        " case when s.relkind = 'S' then has_sequence_privilege(s.oid, 'select') end) as q"
+        " join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_class'::regclass"
+        " and d.refobjid = q.oid and d.classid = 'pg_catalog.pg_attrdef'::regclass"
+        " join pg_catalog.pg_attrdef f on f.oid = d.objid"
+        " join pg_catalog.pg_class c on c.oid = f.adrelid and has_table_privilege(c.oid, 'select')"
+        " join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = f.adnum"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+        " group by q.name",
         {},
         scalar_row,
         list,
     )
 
 
-def orphans(bank: str) -> Call[Any, tuple[int, int, int]]:
-    """Count memories without embedding, embeddings without memory, mentions without memory."""
+def sequence_state(statement: str) -> Call[Any, tuple[str, int, int | None]]:
+    """Return what a statement of :func:`sequences` returns."""
+    return Call(statement.replace("%", "%%"), {}, tuple_row, lambda rows: rows[0])
+
+
+def without_embedding(bank: str) -> Call[Any, int]:
+    """Count memories without an embedding."""
     return Call(
-        "select (select count(*) from pgrecall.memory m where m.bank_id = %(bank)s"
+        "select count(*) from pgrecall.memory m where m.bank_id = %(bank)s"
         " and not exists (select from pgrecall.embedding e"
-        " where e.bank_id = m.bank_id and e.memory_id = m.memory_id)),"
-        " (select count(*) from pgrecall.embedding e where e.bank_id = %(bank)s"
-        " and not exists (select from pgrecall.memory m"
-        " where m.bank_id = e.bank_id and m.memory_id = e.memory_id)),"
-        " (select count(*) from pgrecall.mention n where n.bank_id = %(bank)s"
-        " and not exists (select from pgrecall.memory m"
-        " where m.bank_id = n.bank_id and m.memory_id = n.memory_id))",
+        " where e.bank_id = m.bank_id and e.memory_id = m.memory_id)",
         {"bank": bank},
-        tuple_row,
+        scalar_row,
         lambda rows: rows[0],
     )
 

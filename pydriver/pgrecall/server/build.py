@@ -116,11 +116,12 @@ def upgrade_script(before: str) -> str:
         parts.append(_delta(path, "catalog", phase["catalog"]))
         if number == 0:  # functions that indexes and columns use, which build may need
             parts += _state_statements("create or replace function")
+            parts.append(_lock("current_setting('pgrecall.lock_first', true) = 'on'"))
         parts.append(_delta(path, "build", phase["build"]))
         if number == len(deltas) - 1:
             parts += early
         if statements(phase["swap"]):
-            parts.append(_part(FRAME / "lock.sql"))
+            parts.append(_lock("true"))
         parts.append(_delta(path, "swap", phase["swap"]))
     parts += late
     parts.append(_part(FRAME / "end.sql"))
@@ -437,6 +438,10 @@ def _frame(name: str) -> str:
     """Read a part of the frame, with the check of who owns the schema."""
     part, owner = ((FRAME / one).read_text(encoding="utf-8") for one in (name, "owner.sql"))
     return part.replace("{owner}\n", owner)
+
+
+def _lock(is_due: str) -> str:
+    return _part(FRAME / "lock.sql").replace("{is_due}", is_due)
 
 
 def _array(deltas: Sequence[tuple[Path, object]], directive: str) -> str:

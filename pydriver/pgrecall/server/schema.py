@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import psycopg
@@ -22,6 +23,7 @@ from pgrecall.errors import InstallError, translated
 from pgrecall.server import build
 from pgrecall.server.build import Phase
 from pgrecall.server.citus import distribute, is_distributed, raise_ids
+from pgrecall.server.installed import installed_by
 
 Connection = psycopg.Connection[Any]
 
@@ -53,6 +55,7 @@ class MigrationResult:
         after: Version that is installed now.
         route: Whether the database has the extension, or the script was run without it.
         is_distributed: Whether Citus distributes its tables.
+        restored: Functions of the version that were missing and were created again.
 
     """
 
@@ -60,11 +63,12 @@ class MigrationResult:
     after: str
     route: Literal["extension", "script"]
     is_distributed: bool = False
+    restored: tuple[str, ...] = ()
 
     @property
     def is_changed(self) -> bool:
         """Whether anything was done."""
-        return self.before != self.after
+        return self.before != self.after or bool(self.restored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,9 @@ def describe(connection: Connection, steps: list[PlannedStatement]) -> str:
     """
     before = installed_version(connection)
     if before == __version__:
+        missing = ", ".join(missing_functions(connection))
+        if missing:
+            return f"would create again what is missing: {missing}\n"
         return f"pgrecall {__version__} is up to date\n"
     if before is None:
         return f"would install pgrecall {__version__}; there is no table to lock\n"
@@ -190,6 +197,7 @@ def describe(connection: Connection, steps: list[PlannedStatement]) -> str:
         "   All tables are locked at once or none, tried again when one is in use, so that"
     )
     lines.append("   nobody waits behind a lock that the upgrade itself still waits for.")
+    lines.append("   If somebody writes during 1, it begins anew and locks all tables before 1.")
     by_hand = [step.by_hand for step in steps if step.by_hand]
     if by_hand:
         lines += ["", "Run beforehand, at any time, and the upgrade need not do it:", ""]
@@ -207,9 +215,12 @@ def migrate(
 ) -> MigrationResult:
     """Install pgrecall, or upgrade it to the version of this package, in one transaction.
 
-    Creates the extension ``vector`` if it is missing. Inside a transaction of the caller nothing is
-    committed or retried. Concurrent migrations of one database wait for each other, and all but the
-    first find it done.
+    In a database that has this version, functions that are missing are created again.
+
+    Creates the extension ``vector`` if it is missing. If others write while indexes are built, the
+    upgrade begins anew, and then readers wait for the indexes, too. Inside a transaction of the
+    caller nothing is committed or retried. Concurrent migrations of one database wait for each
+    other, and all but the first find it done.
 
     Args:
         connection: A connection with the role that is to own pgrecall.
@@ -240,6 +251,8 @@ def migrate(
                 connection.execute(_SET, ["lock_timeout", patience])
                 switch = "on" if recreate_dependents else "off"
                 connection.execute(_SET, ["pgrecall.recreate_dependents", switch])
+                if attempt:  # writers came while indexes were built
+                    connection.execute(_SET, ["pgrecall.lock_first", "on"])
                 result = _migrate(connection, path, citus=citus)
             if citus and is_ours:
                 with translated(), connection.transaction():
@@ -290,8 +303,11 @@ def _migrate(connection: Connection, path: str, *, citus: bool) -> MigrationResu
             hint="Install the new version in another database of the cluster, and move the banks"
             " there: pgrecall export, pgrecall import.",
         )
+    restored: tuple[str, ...] = ()
     if text is not None:
         connection.execute(text.encode())  # psycopg's types accept only literal strings
+    elif not was_distributed:
+        restored = _restore_functions(connection)
     is_extension = _scalar(
         connection, "select exists (select from pg_extension where extname = 'pgrecall')"
     )
@@ -300,7 +316,34 @@ def _migrate(connection: Connection, path: str, *, citus: bool) -> MigrationResu
     if citus and not was_distributed:
         distribute(connection)
     route: Literal["extension", "script"] = "extension" if is_extension else "script"
-    return MigrationResult(before, __version__, route, citus or was_distributed)
+    return MigrationResult(before, __version__, route, citus or was_distributed, restored)
+
+
+def missing_functions(connection: Connection) -> dict[str, list[str]]:
+    """Return the statements that create the missing functions of this version, by name."""
+    query = (
+        "select pg_catalog.array_agg(pg_catalog.format('%I.%I', n.nspname, p.proname))"
+        " from pg_proc p join pg_namespace n on n.oid = p.pronamespace"
+        " where n.nspname in ('pgrecall', 'pgrecall_internal')"
+    )
+    there = set(_scalar(connection, query) or ())
+    functions = installed_by(script(build.install_name(__version__))).functions
+    return {name: made for name, made in functions.items() if name not in there}
+
+
+def _restore_functions(connection: Connection) -> tuple[str, ...]:
+    missing = missing_functions(connection)
+    if missing:  # under the path that the install script sets for them
+        query = (
+            "select pg_catalog.format('pg_catalog, %I, pg_temp', n.nspname) from pg_extension x"
+            " join pg_namespace n on n.oid = x.extnamespace where x.extname = 'vector'"
+        )
+        connection.execute(_SET, ["search_path", _scalar(connection, query)])
+        # Their bodies may name one another.
+        connection.execute(_SET, ["check_function_bodies", "off"])
+        for statement in chain.from_iterable(missing.values()):
+            connection.execute(statement.encode())
+    return tuple(missing)
 
 
 def _pending_script(before: str | None) -> str | None:

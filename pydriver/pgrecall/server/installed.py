@@ -1,0 +1,73 @@
+"""What a version installs, read from its script, for comparison with a database."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pgrecall.server import build
+
+_FUNCTION = re.compile(r"(?:create or replace|comment on) function ([\w.]+)")
+_INDEX = re.compile(r"create (?:unique )?index (\w+)\s+on ")
+_TABLE = re.compile(r"create table ([\w.]+) \(")
+# A line that goes on with the one before it is indented by more than two.
+_CONSTRAINT = re.compile(r"^  constraint (\w+)\s+(.+?),?$(?!\n   )", re.MULTILINE | re.DOTALL)
+_KEY = re.compile(r"foreign key \((.+?)\) references ([\w.]+) \((.+?)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A constraint.
+
+    Attributes:
+        table: Its table, with the schema.
+        name: Its name.
+        definition: What follows its name in a statement.
+
+    """
+
+    table: str
+    name: str
+    definition: str
+
+    @property
+    def reference(self) -> tuple[list[str], str, list[str]] | None:
+        """Columns of a foreign key, the table that it refers to, and the columns there."""
+        found = _KEY.match(self.definition)
+        return (found[1].split(", "), found[2], found[3].split(", ")) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What a script installs.
+
+    Attributes:
+        functions: The statements that create functions and comment on them, by name with schema.
+        indexes: The names of indexes that are not constraints.
+        constraints: The constraints, in the order of their tables.
+
+    """
+
+    functions: dict[str, list[str]]
+    indexes: set[str]
+    constraints: list[Constraint]
+
+
+def installed_by(script: str) -> Installed:
+    """Read what a script of the whole schema installs."""
+    result = Installed({}, set(), [])
+    block = ""
+    for statement in map(build.bare, build.statements(script)):
+        if statement.startswith("do "):
+            block = statement
+        elif function := _FUNCTION.match(statement):
+            # What a block creates is commented right after it.
+            first = [block] if statement.startswith("comment") else []
+            result.functions.setdefault(function[1], first).append(statement)
+        elif index := _INDEX.match(statement):
+            result.indexes.add(index[1])
+        elif table := _TABLE.match(statement):
+            for name, definition in _CONSTRAINT.findall(statement):
+                flat = " ".join(definition.split())
+                result.constraints.append(Constraint(table[1], name, flat))
+    return result
