@@ -408,12 +408,12 @@ def test_a_timeout_counts_the_wait_for_a_connection() -> None:
         Recall(Busy(), embedder=None).recall("b", "who leads Atlas", timeout=60)
 
 
-@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf")])
 def test_a_timeout_that_is_none_is_refused(pgrecall: Recall, timeout: float) -> None:
     with pytest.raises(InvalidArgument) as caught:
         pgrecall.recall("b", "x", timeout=timeout)
 
-    assert caught.value.message == f"timeout is {timeout}, not above 0"
+    assert caught.value.message == f"timeout is {timeout}, not above 0 and at most 2147483"
     assert caught.value.hint
 
 
