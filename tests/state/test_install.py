@@ -189,6 +189,16 @@ def test_functions_that_are_missing_are_created_again(database: str) -> None:
     assert servers.fingerprint(database) == before
 
 
+def test_functions_whose_types_are_of_another_state_are_not_created_again(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("drop type pgrecall_internal.arm_found cascade")
+
+        with pytest.raises(InstallError, match=r"arm_found.* does not exist") as raised:
+            schema.migrate(connection)
+
+    assert "an earlier, unreleased state" in (raised.value.hint or "")
+
+
 def test_migrate_says_what_it_did(empty_database: str) -> None:
     with psycopg.connect(empty_database) as connection:
         result = schema.migrate(connection)

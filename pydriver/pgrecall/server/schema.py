@@ -341,8 +341,16 @@ def _restore_functions(connection: Connection) -> tuple[str, ...]:
         connection.execute(_SET, ["search_path", _scalar(connection, query)])
         # Their bodies may name one another.
         connection.execute(_SET, ["check_function_bodies", "off"])
-        for statement in chain.from_iterable(missing.values()):
-            connection.execute(statement.encode())
+        try:
+            for statement in chain.from_iterable(missing.values()):
+                connection.execute(statement.encode())
+        except (psycopg.errors.UndefinedObject, psycopg.errors.UndefinedColumn) as error:
+            raise InstallError(
+                f"functions of pgrecall {__version__} cannot be created again:"
+                f" {error.diag.message_primary}",
+                hint="The database holds an earlier, unreleased state of this version: install"
+                " into another database, and move the banks by pgrecall export and import.",
+            ) from error
     return tuple(missing)
 
 
