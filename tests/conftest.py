@@ -22,7 +22,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pytest_postgresql import factories
 
 import servers
-from servers import Server
+from servers import Server, Session
 
 if TYPE_CHECKING:
     from pgrecall import Recall
@@ -114,10 +114,17 @@ def dsn(server: Server, installed_template: str) -> Iterator[str]:
         yield dsn
 
 
+@pytest.fixture(scope="session")
+def session(dsn: str) -> Iterator[Session]:
+    session = Session(dsn)
+    yield session
+    session.close()
+
+
 @pytest.fixture
-def connection(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+def connection(session: Session) -> Iterator[psycopg.Connection[Any]]:
     with (
-        psycopg.connect(dsn) as connection,
+        session.connection() as connection,
         connection.transaction(force_rollback=True),
     ):
         yield connection

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 import psycopg
@@ -314,3 +315,47 @@ def router_server(data: Path) -> Iterator[str]:
                 assert time.monotonic() < until
                 time.sleep(0.05)
         yield server.dsn
+
+
+class Session:
+    """A session of the server that tests use one after the other, each by a connection of its own.
+
+    What PostgreSQL keeps of functions and plans is made once, not in each test.
+    """
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._owner = self._opened()
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection[Any]]:
+        """Yield a new connection over the session, which is as it was after the block."""
+        if self._owner.closed:
+            self._owner = self._opened()
+        connection = psycopg.Connection(self._owner.pgconn)
+        try:
+            yield connection
+        finally:
+            if not connection.closed:
+                connection.rollback()
+                self._owner.execute(_FORGET)
+            connection.pgconn = _CLOSED
+
+    def close(self) -> None:
+        self._owner.close()
+
+    def _opened(self) -> psycopg.Connection[Any]:
+        return psycopg.connect(self._dsn, autocommit=True, prepare_threshold=None)
+
+
+_FORGET = """
+    reset session authorization;
+    reset all;
+    close all;
+    deallocate all;
+    discard temp;
+    discard sequences;
+    unlisten *;
+    select pg_advisory_unlock_all();
+"""  # all that "discard all" does, but for the plans
+_CLOSED = psycopg.pq.PGconn()

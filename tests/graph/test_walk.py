@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 
 from pgrecall import Recall
@@ -98,20 +99,21 @@ def test_without_what_kinds_mean_a_chain_is_not_told_from_others(keepers: Connec
     assert len(orders) == 1
 
 
-def test_a_walk_is_planned_only_where_a_bank_has_a_relation(connection: Connection) -> None:
+def test_a_walk_is_planned_only_where_a_bank_has_a_relation(database: str) -> None:
     plans = (
         "select count(*) from pg_backend_memory_contexts"
         " where name = 'CachedPlan' and ident like 'with recursive start%'"
     )
-    create(connection)
-    retain(connection, [{"text": f"boat {n}", "entities": ["Ana"]} for n in range(3)])
-    call(connection, "hybrid_recall", bank="b", query="the boat of Ana")
+    with psycopg.connect(database) as connection:
+        create(connection)
+        retain(connection, [{"text": f"boat {n}", "entities": ["Ana"]} for n in range(3)])
+        call(connection, "hybrid_recall", bank="b", query="the boat of Ana")
 
-    before = value(connection, plans)
+        before = value(connection, plans)
 
-    retain(connection, [stating("Ana has a boat.", "Ana", "owns", "a boat")], model="made")
-    call(connection, "hybrid_recall", bank="b", query="the boat of Ana")
-    assert (before, value(connection, plans)) == (0, 1)
+        retain(connection, [stating("Ana has a boat.", "Ana", "owns", "a boat")], model="made")
+        call(connection, "hybrid_recall", bank="b", query="the boat of Ana")
+        assert (before, value(connection, plans)) == (0, 1)
 
 
 def test_what_kinds_mean_is_read_without_the_embeddings_of_facts(connection: Connection) -> None:
