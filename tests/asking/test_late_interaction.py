@@ -104,6 +104,22 @@ def test_rare_tokens_weigh_more() -> None:
     assert bicycles > 1.5 * max(the, of)
 
 
+def test_a_text_of_many_tokens_must_be_nearer() -> None:
+    def relevances(tokens: int) -> list[float | None]:
+        vectors = np.random.default_rng(1).standard_normal((tokens, 48)).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        texts = (np.tile(vectors, (times, 1)) for times in (1, 2))
+        stored = [Tokens(7, text, np.ones(len(text))).stored() for text in texts]
+        return Tokens(7, vectors[:5], np.ones(5)).relevances(stored)
+
+    once, twice = relevances(60)
+    assert once is not None
+    assert twice is not None
+    assert twice == pytest.approx(once - 0.02 * np.log(2), abs=1e-6)
+    once, twice = relevances(24)
+    assert twice == pytest.approx(once)
+
+
 def test_token_vectors_tell_an_answer_from_a_text_about_the_same() -> None:
     [question] = DEFAULT_EMBEDDER.embed_query(["When did Maya move to Porto?"])
     texts = ["Maya moved to Porto in March.", "Maya likes the food of Porto."]
