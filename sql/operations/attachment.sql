@@ -9,14 +9,6 @@
 -- If constraints are set immediate, the next change or sync brings them into the bank. sync_table()
 -- (operations/sync.sql) does the rest. Statements consist of names from the catalog (%I) and quoted
 -- constants (%L).
-create or replace function pgrecall_internal._attachment_name(bank text, relation text)
-returns text
-language sql immutable parallel safe
-return 'pgrecall_'
-       || left(encode(sha256(convert_to(bank || ' ' || relation, 'UTF8')), 'hex'), 16);
-comment on function pgrecall_internal._attachment_name is
-'Name of the function, and first part of the names of the triggers, of an attached table.';
-
 create or replace function pgrecall_internal._attachment(bank text, relation text)
 returns pgrecall.attachment
 language plpgsql stable parallel safe
@@ -325,30 +317,6 @@ end;
 $$;
 comment on function pgrecall_internal._attached_columns is
 'The columns by field, as table attachment keeps them, checked. Errors: 22023.';
-
-create or replace function pgrecall_internal._drop_note_triggers(relation regclass, name text)
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-as $$
-declare
-  trigger_name text;
-  noted_by     regprocedure;
-begin
-  for trigger_name, noted_by in
-    select t.tgname, t.tgfoid::regprocedure
-    from   pg_trigger t
-    where  t.tgrelid = relation and starts_with(t.tgname, name || '_')
-  loop
-    execute format('drop trigger %I on %s', trigger_name, relation);
-  end loop;
-  if noted_by is not null then
-    execute format('drop function %s', noted_by);
-  end if;
-end;
-$$;
-comment on function pgrecall_internal._drop_note_triggers is
-'Drops the triggers of an attachment and their function.';
 
 create or replace function pgrecall_internal._create_note_triggers(
   relation regclass, attachment pgrecall.attachment)

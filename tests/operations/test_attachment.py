@@ -383,6 +383,23 @@ def test_a_change_is_refused_where_row_security_hides_the_bank(bank: Connection)
     assert rows(bank, HELD) == rows(bank, SAID)
 
 
+def test_a_dropped_bank_keeps_no_change_of_a_table_behind_its_fence(bank: Connection) -> None:
+    bank.execute("select pgrecall.create_roles()")
+    bank.execute("create role b in role pgrecall_writer")
+    bank.execute("select pgrecall.enable_row_security()")
+    bank.execute("grant create on schema public to b")
+    bank.execute("alter table ticket owner to b")
+    bank.execute("set local role b")
+    attach(bank)
+    bank.execute("reset role")
+
+    bank.execute("select pgrecall.drop_bank('b')")
+    bank.execute("set local role b")
+    bank.execute("update ticket set body = 'Still written.'")
+
+    assert rows(bank, "select from pg_proc where proname like 'pgrecall\\_%%'") == []
+
+
 def test_who_does_not_see_all_rows_is_refused(bank: Connection) -> None:
     bank.execute("select pgrecall.create_roles()")
     bank.execute("create role narrow in role pgrecall_writer")
