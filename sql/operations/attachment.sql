@@ -318,6 +318,32 @@ $$;
 comment on function pgrecall_internal._attached_columns is
 'The columns by field, as table attachment keeps them, checked. Errors: 22023.';
 
+create or replace function pgrecall_internal._noted_attachment(name text, relation text)
+returns pgrecall.attachment
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  noted pgrecall.attachment;
+begin
+  select a.* into noted from pgrecall.attachment a where a.note_name = _noted_attachment.name;
+  -- A bank may also be hidden, from a session that lacks its setting: a change would be lost.
+  if not found and row_security_active('pgrecall.attachment') then
+    raise exception using
+      errcode = 'insufficient_privilege',
+      message = format('row security hides the bank of table %s from role "%s"', relation,
+                       current_user),
+      hint    = format('Set the setting that enable_row_security() goes by to the name of the '
+                       'bank, or let the owner of the table see it. If the bank was dropped: '
+                       'drop function %I.%I cascade;', (parse_ident(relation))[1], name);
+  end if;
+  return noted;
+end;
+$$;
+comment on function pgrecall_internal._noted_attachment is
+'The attachment whose triggers have this name, for them; null where its bank was dropped. Errors: '
+'42501 row security hides the bank.';
+
 create or replace function pgrecall_internal._create_note_triggers(
   relation regclass, attachment pgrecall.attachment)
 returns void
@@ -332,8 +358,7 @@ declare
 begin
   perform pgrecall_internal._drop_note_triggers(relation, name);
   -- It does nothing after the bank, or pgrecall itself, was dropped, so that the table keeps
-  -- working. Under row security a bank may also be hidden, from a session that lacks its setting:
-  -- then a change would be lost.
+  -- working. An upgrade does not reach it: it leaves to _noted_attachment() what may change.
   execute format($sql$
     create function %1$s() returns trigger
     language plpgsql security definer
@@ -347,20 +372,10 @@ begin
         return null;
       end if;
       select a.bank_id, a.relation into bank, table_name
-      from   pgrecall.attachment a
-      where  a.note_name = %2$L;
-      if not found and row_security_active('pgrecall.attachment') then
-        raise exception using
-          errcode = 'insufficient_privilege',
-          message = format('row security hides the bank of table %%s from role "%%s"',
-                           tg_relid::regclass, current_user),
-          hint    = 'Set the setting that enable_row_security() goes by to the name of the bank, '
-                    'or let the owner of the table see it. If the bank was dropped: drop function '
-                    '%1$s cascade;';
-      elsif not found then
+      from   pgrecall_internal._noted_attachment(%2$L, tg_relid::regclass::text) as a;
+      if bank is null then
         return null;
-      end if;
-      if tg_level = 'ROW' then
+      elsif tg_level = 'ROW' then
         if exists (select from pgrecall.attached_change c
                    where  c.bank_id = bank and c.relation = table_name and c.problem is null)
         then

@@ -400,6 +400,20 @@ def test_a_dropped_bank_keeps_no_change_of_a_table_behind_its_fence(bank: Connec
     assert rows(bank, "select from pg_proc where proname like 'pgrecall\\_%%'") == []
 
 
+def test_what_an_upgrade_replaces_decides_whether_a_change_is_noted(bank: Connection) -> None:
+    attach(bank)
+    sync(bank)
+    bank.execute(
+        "create or replace function pgrecall_internal._noted_attachment("
+        "name text, relation text) returns pgrecall.attachment"
+        " language plpgsql as $$begin return null; end$$"
+    )
+
+    bank.execute("update ticket set body = 'Not noted.'")
+
+    assert state(bank).pending == 0
+
+
 def test_who_does_not_see_all_rows_is_refused(bank: Connection) -> None:
     bank.execute("select pgrecall.create_roles()")
     bank.execute("create role narrow in role pgrecall_writer")
