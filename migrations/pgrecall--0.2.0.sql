@@ -15562,7 +15562,10 @@ begin
     set    valid_from = least(now(), m.valid_to), is_linked = true
     where  m.bank_id = update_memory.bank and m.memory_id = new_id;
   end if;
+  -- The version may be counted already.
+  perform pgrecall_internal._recount_mentions(bank, array[new_id], -1);
   perform pgrecall_internal._copy_parts(locked, memory_id, new_id, changes);
+  perform pgrecall_internal._recount_mentions(bank, array[new_id], 1);
   perform pgrecall_internal._link_memories(bank, array[new_id]);
   select s.* into updated from pgrecall.stored_memories(bank, array[new_id]) as s;
   updated.ended_entities := array(
