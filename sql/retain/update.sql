@@ -217,7 +217,10 @@ begin
   end if;
   select m.* into memory from pgrecall.memory m
   where  m.bank_id = update_memory.bank and m.memory_id = update_memory.memory_id;
-  if memory.valid_to <= now() then
+  -- Another transaction, which began after this one, may have ended it.
+  if memory.valid_to <= now()
+     or memory.valid_to <= clock_timestamp() and memory.corrections is not null
+  then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('memory %s ended at %s', memory_id, memory.valid_to),
@@ -253,7 +256,7 @@ begin
   if is_new then
     -- As of earlier times the old version was known.
     update pgrecall.memory m
-    set    valid_from = least(now(), m.valid_to), is_linked = true
+    set    valid_from = least(greatest(now(), memory.valid_from), m.valid_to), is_linked = true
     where  m.bank_id = update_memory.bank and m.memory_id = new_id;
   end if;
   -- The version may be counted already.

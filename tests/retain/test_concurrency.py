@@ -13,7 +13,17 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from pgrecall import Recall
-from sqlcalls import Connection, column, contents, retain, retained, rows, value, waiting
+from sqlcalls import (
+    Connection,
+    column,
+    contents,
+    refused,
+    retain,
+    retained,
+    rows,
+    value,
+    waiting,
+)
 
 T = TypeVar("T")
 WRITERS = 16
@@ -315,6 +325,30 @@ def test_writers_of_one_fact_name_or_key_take_turns(
 
     assert value(bank, found)
     assert_is_whole(bank)
+
+
+def test_what_another_has_ended_since_a_transaction_began_is_not_updated(
+    database: str, bank: Connection
+) -> None:
+    (first,) = retain(bank, ["Ana likes tea"])
+    changed = "select memory_id from pgrecall.update_memory('b', %s, %s)"
+    with psycopg.connect(database) as older:
+        older.execute("select now()")
+        second = value(bank, changed, first, '{"text": "Ana likes milk"}')
+
+        ended_at = value(
+            bank, "select valid_to::text from pgrecall.memory order by memory_id limit 1"
+        )
+        with refused(older, "22023", f"memory {first} ended at {ended_at}", f"memory {second},"):
+            older.execute(changed, [first, '{"tags": ["x"]}'])
+        older.execute(changed, [second, '{"tags": ["x"]}'])
+
+    overlaps = (
+        "select x.memory_id, y.memory_id from pgrecall.memory x join pgrecall.memory y"
+        " on x.memory_id < y.memory_id"
+        " and tstzrange(x.valid_from, x.valid_to) && tstzrange(y.valid_from, y.valid_to)"
+    )
+    assert rows(bank, overlaps) == []
 
 
 def test_transactions_over_two_banks_in_opposite_order_do_not_deadlock(
