@@ -184,12 +184,17 @@ begin
     and  case x.kind when 'text' then not changes ? 'text'
                      when 'question' then not changes ? 'questions' end
   on conflict on constraint embedding_pkey do nothing;
+  insert into pgrecall.attached_row (bank_id, memory_id, relation, key, row_hash)
+  select bank.bank_id, _copy_parts.to_id, x.relation, x.key, x.row_hash
+  from   pgrecall.attached_row x
+  where  x.bank_id = bank.bank_id and x.memory_id = _copy_parts.from_id
+  on conflict on constraint attached_row_pkey do nothing;
 end;
 $$;
 comment on function pgrecall_internal._copy_parts is
 'Copies to the new version of a memory what the changes leave as it was: mentions and relations '
 '(_copy_mentions()), causal links in both directions, the embedding of an unchanged text, '
-'questions.';
+'questions, and which row of an attached table it is of.';
 
 create or replace function pgrecall.update_memory(
   bank text, memory_id bigint, changes jsonb, model text default null)

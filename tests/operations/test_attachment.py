@@ -263,6 +263,40 @@ def test_a_row_that_can_no_longer_be_stored_has_no_memory(
     assert rows(bank, HELD) == rows(bank, SAID)
 
 
+def test_a_version_made_by_hand_follows_its_row(bank: Connection) -> None:
+    attach(bank)
+    sync(bank)
+    for key in ("1", "2"):
+        bank.execute(
+            "select pgrecall.update_memory('b', memory_id, '{\"tags\": [\"checked\"]}')"
+            " from pgrecall.attached_row where key = %s",
+            [key],
+        )
+
+    bank.execute("update ticket set body = 'Closed.' where id = 1")
+    bank.execute("delete from ticket where id = 2")
+
+    assert sync(bank) == {"changed": 1, "removed": 1}
+    assert rows(bank, HELD) == rows(bank, SAID)
+    assert column(bank, "select text from pgrecall.memory where valid_to is null") == ["Closed."]
+
+
+def test_a_version_brought_back_by_hand_follows_its_row(bank: Connection) -> None:
+    attach(bank)
+    sync(bank)
+    bank.execute("update ticket set body = 'Closed.' where id = 1")
+    sync(bank)
+    bank.execute(
+        "select pgrecall.unsupersede('b', min(memory_id)) from pgrecall.attached_row"
+        " where key = '1'"
+    )
+
+    bank.execute("update ticket set body = 'Open again.' where id = 1")
+
+    assert sync(bank) == {"changed": 1}
+    assert rows(bank, HELD) == rows(bank, SAID)
+
+
 def test_attached_again_with_other_columns_changes_what_differs(bank: Connection) -> None:
     attach(bank)
     sync(bank)
