@@ -18355,9 +18355,10 @@ comment on function pgrecall.detach_table is
 -- Another transaction notes its own changes, and its notes become visible together with its rows,
 -- so that nothing is lost, and a row that is read twice gives the same memory. The first pass over
 -- all rows is in order of the key. Rows that cannot be stored (a text that is too long, an unknown
--- fact type) do not hold up others: they are noted with the reason, until they change, and have no
--- memory meanwhile, since that of their former content is not what they say. sync_table() reads the
--- table with the rights of its caller, and calls no cast of a user-defined type.
+-- fact type, a source in quarantine) do not hold up others: they are noted with the reason, until
+-- they change, and have no memory meanwhile, since that of their former content is not what they
+-- say. sync_table() reads the table with the rights of its caller, and calls no cast of a
+-- user-defined type.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns setof pgrecall_internal.attached_fact
@@ -18479,11 +18480,11 @@ begin
     if added <> '{}' then
       perform pgrecall_internal._retain_rows(attachment, added);
     end if;
-  exception when sqlstate 'RC003' or sqlstate 'RC008' then
+  exception when sqlstate 'RC003' or sqlstate 'RC008' or sqlstate 'RC015' then
     foreach one in array added loop
       begin
         perform pgrecall_internal._retain_rows(attachment, array[one]);
-      exception when sqlstate 'RC003' or sqlstate 'RC008' then
+      exception when sqlstate 'RC003' or sqlstate 'RC008' or sqlstate 'RC015' then
         insert into pgrecall.attached_change (bank_id, relation, key, problem)
         values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
         done.failed := done.failed + 1;
@@ -18507,7 +18508,7 @@ begin
       if version_id <> one.memory_id then
         former := former || one.memory_id;
       end if;
-    exception when sqlstate 'RC003' or sqlstate 'RC008' then
+    exception when sqlstate 'RC003' or sqlstate 'RC008' or sqlstate 'RC015' then
       insert into pgrecall.attached_change (bank_id, relation, key, problem)
       values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
       done.failed := done.failed + 1;
@@ -19683,14 +19684,24 @@ begin
   set    quarantined = b.quarantined - source
   where  b.bank_id = release.bank;
   perform pgrecall_internal._restore(bank, ids);
+  -- Of "web:*" and "web:1" both may be in quarantine.
+  perform pgrecall.quarantine(bank, k.name)
+  from   jsonb_object_keys(locked.quarantined - source) as k(name)
+  where  pgrecall_internal._is_of_source(k.name, source)
+     or  pgrecall_internal._is_of_source(source, k.name);
+  -- Rows of attached tables that changed meanwhile.
+  update pgrecall.attached_change c
+  set    problem = null
+  where  c.bank_id = release.bank and c.problem is not null;
   return query
   select * from pgrecall_internal._corrected(bank, ids);
 end;
 $$;
 comment on function pgrecall.release is
-'Undoes quarantine() of a source, row for row; memories that were corrected again since stay as '
-'they are. Returns those restored. Errors: RC001, 22023 the source is not in quarantine, or '
-'another memory now says what one of them says.';
+'Undoes quarantine() of a source, row for row; memories that were corrected again since, or whose '
+'source is in quarantine by another name, stay as they are. Rows of attached tables that could not '
+'be stored are tried again. Returns those restored. Errors: RC001, 22023 the source is not in '
+'quarantine, or another memory now says what one of them says.';
 
 create or replace function pgrecall.audit(
   bank text, since timestamptz default '-infinity', source text default null,

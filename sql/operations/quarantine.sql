@@ -195,14 +195,24 @@ begin
   set    quarantined = b.quarantined - source
   where  b.bank_id = release.bank;
   perform pgrecall_internal._restore(bank, ids);
+  -- Of "web:*" and "web:1" both may be in quarantine.
+  perform pgrecall.quarantine(bank, k.name)
+  from   jsonb_object_keys(locked.quarantined - source) as k(name)
+  where  pgrecall_internal._is_of_source(k.name, source)
+     or  pgrecall_internal._is_of_source(source, k.name);
+  -- Rows of attached tables that changed meanwhile.
+  update pgrecall.attached_change c
+  set    problem = null
+  where  c.bank_id = release.bank and c.problem is not null;
   return query
   select * from pgrecall_internal._corrected(bank, ids);
 end;
 $$;
 comment on function pgrecall.release is
-'Undoes quarantine() of a source, row for row; memories that were corrected again since stay as '
-'they are. Returns those restored. Errors: RC001, 22023 the source is not in quarantine, or '
-'another memory now says what one of them says.';
+'Undoes quarantine() of a source, row for row; memories that were corrected again since, or whose '
+'source is in quarantine by another name, stay as they are. Rows of attached tables that could not '
+'be stored are tried again. Returns those restored. Errors: RC001, 22023 the source is not in '
+'quarantine, or another memory now says what one of them says.';
 
 create or replace function pgrecall.audit(
   bank text, since timestamptz default '-infinity', source text default null,

@@ -5,9 +5,10 @@
 -- Another transaction notes its own changes, and its notes become visible together with its rows,
 -- so that nothing is lost, and a row that is read twice gives the same memory. The first pass over
 -- all rows is in order of the key. Rows that cannot be stored (a text that is too long, an unknown
--- fact type) do not hold up others: they are noted with the reason, until they change, and have no
--- memory meanwhile, since that of their former content is not what they say. sync_table() reads the
--- table with the rights of its caller, and calls no cast of a user-defined type.
+-- fact type, a source in quarantine) do not hold up others: they are noted with the reason, until
+-- they change, and have no memory meanwhile, since that of their former content is not what they
+-- say. sync_table() reads the table with the rights of its caller, and calls no cast of a
+-- user-defined type.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns setof pgrecall_internal.attached_fact
@@ -129,11 +130,11 @@ begin
     if added <> '{}' then
       perform pgrecall_internal._retain_rows(attachment, added);
     end if;
-  exception when sqlstate 'RC003' or sqlstate 'RC008' then
+  exception when sqlstate 'RC003' or sqlstate 'RC008' or sqlstate 'RC015' then
     foreach one in array added loop
       begin
         perform pgrecall_internal._retain_rows(attachment, array[one]);
-      exception when sqlstate 'RC003' or sqlstate 'RC008' then
+      exception when sqlstate 'RC003' or sqlstate 'RC008' or sqlstate 'RC015' then
         insert into pgrecall.attached_change (bank_id, relation, key, problem)
         values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
         done.failed := done.failed + 1;
@@ -157,7 +158,7 @@ begin
       if version_id <> one.memory_id then
         former := former || one.memory_id;
       end if;
-    exception when sqlstate 'RC003' or sqlstate 'RC008' then
+    exception when sqlstate 'RC003' or sqlstate 'RC008' or sqlstate 'RC015' then
       insert into pgrecall.attached_change (bank_id, relation, key, problem)
       values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
       done.failed := done.failed + 1;

@@ -297,6 +297,20 @@ def test_a_version_brought_back_by_hand_follows_its_row(bank: Connection) -> Non
     assert rows(bank, HELD) == rows(bank, SAID)
 
 
+def test_a_row_of_a_source_in_quarantine_waits_for_its_release(bank: Connection) -> None:
+    attach(bank)
+    sync(bank)
+    call(bank, "quarantine", bank="b", source="public.ticket:1")
+    bank.execute("update ticket set body = 'Closed.'")
+
+    assert sync(bank) == {"added": 1, "changed": 1, "failed": 1}
+    assert state(bank).problem.endswith('source "public.ticket:1" is in quarantine')
+    call(bank, "release", bank="b", source="public.ticket:1")
+
+    assert sync(bank) == {"changed": 1}
+    assert rows(bank, HELD) == rows(bank, SAID)
+
+
 def test_attached_again_with_other_columns_changes_what_differs(bank: Connection) -> None:
     attach(bank)
     sync(bank)

@@ -284,6 +284,22 @@ def test_what_quarantine_did_is_undone_by_release_alone(bank: Connection) -> Non
         call(bank, "quarantine", bank="b", source="*")
 
 
+@pytest.mark.parametrize("names", [("forum:1", "forum:*"), ("forum:*", "forum:1")])
+def test_what_is_in_quarantine_by_two_names_is_released_by_both(
+    bank: Connection, names: tuple[str, str]
+) -> None:
+    retain(bank, [{"text": "Said", "source_id": "forum:1"}])
+    before = memories(bank)
+    for name in names:
+        call(bank, "quarantine", bank="b", source=name)
+
+    call(bank, "release", bank="b", source=names[0])
+    assert call(bank, "list_memories", bank="b", filter="text = 'Said'") == []
+    call(bank, "release", bank="b", source=names[1])
+
+    assert memories(bank) == before
+
+
 def test_messages_of_a_source_in_quarantine_are_in_no_answer(bank: Connection) -> None:
     message = {"text": QUESTION, "session": "forum:9"}
     call(bank, "retain_messages", bank="b", messages=[message])
