@@ -311,6 +311,15 @@ def test_a_row_of_a_source_in_quarantine_waits_for_its_release(bank: Connection)
     assert rows(bank, HELD) == rows(bank, SAID)
 
 
+def test_rows_that_say_the_same_are_not_merged(bank: Connection) -> None:
+    bank.execute("update ticket set body = 'Same.', author = null, watchers = '{}'")
+    bank.execute("update ticket set opened_at = null")
+    attach(bank)
+    sync(bank)
+
+    assert call(bank, "consolidate", bank="b") == []
+
+
 def test_attached_again_with_other_columns_changes_what_differs(bank: Connection) -> None:
     attach(bank)
     sync(bank)
