@@ -486,6 +486,18 @@ begin
   perform pgrecall_internal._check_choice(
     'apply', apply, '{later,commit}',
     'With "later" call pgrecall.sync_table() when changes are to reach the bank.');
+  select a.* into attached
+  from   pgrecall.attachment a
+  where  a.bank_id = attach_table.bank and a.key <> attach_table.key
+    and  to_regclass(a.relation) = attach_table.relation;
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('table %s is attached by column "%s", not "%s"', relation, attached.key,
+                       key),
+      hint    = format('Its memories are known by that. Detach it first, and erase them: select '
+                       'pgrecall.detach_table(%L, %L, true);', bank, attached.relation);
+  end if;
   insert into pgrecall.attachment as a
          (bank_id, relation, note_name, key, columns, fact_type, apply, is_history_kept)
   select attach_table.bank, format('%I.%I', n.nspname, c.relname),

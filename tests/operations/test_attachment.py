@@ -320,6 +320,21 @@ def test_rows_that_say_the_same_are_not_merged(bank: Connection) -> None:
     assert call(bank, "consolidate", bank="b") == []
 
 
+def test_attached_again_by_another_key_is_refused(bank: Connection) -> None:
+    bank.execute(
+        "alter table ticket add code text not null unique generated always as (id::text) stored"
+    )
+    attach(bank)
+
+    with refused(
+        bank,
+        "22023",
+        'table ticket is attached by column "id", not "code"',
+        r"select pgrecall.detach_table\('b', 'public.ticket', true\);$",
+    ):
+        attach(bank, key="code")
+
+
 def test_attached_again_with_other_columns_changes_what_differs(bank: Connection) -> None:
     attach(bank)
     sync(bank)
