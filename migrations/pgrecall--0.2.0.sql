@@ -18476,7 +18476,8 @@ declare
     pgrecall_internal._compared_rows(attachment, relation, keys);
   added      pgrecall_internal.attached_fact[] := array(
     select c from unnest(compared) as c where c.status = 'new' order by c.key);
-  former     bigint[] := '{}';
+  versions   bigint[] := '{}';
+  gone       bigint[];
   one        pgrecall_internal.attached_fact;
   version_id bigint;
   done       pgrecall.synced_table;
@@ -18517,9 +18518,7 @@ begin
       set    row_hash = one.row_hash
       where  w.bank_id = attachment.bank_id and w.memory_id = version_id;
       done.changed := done.changed + 1;
-      if version_id <> one.memory_id then
-        former := former || one.memory_id;
-      end if;
+      versions := versions || version_id;
     exception when sqlstate 'RC003' or sqlstate 'RC008' or sqlstate 'RC015' then
       insert into pgrecall.attached_change (bank_id, relation, key, problem)
       values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
@@ -18532,22 +18531,22 @@ begin
       set    row_hash = sha256('')
       where  w.bank_id = attachment.bank_id and w.relation = attachment.relation
         and  w.key = one.key;
-      former := former || one.memory_id;
     end;
   end loop;
-  if attachment.is_history_kept then
-    former := '{}';
-  end if;
   -- What the table no longer has is erased, with its former contents.
-  perform pgrecall.forget(attachment.bank_id, former || array(
+  gone := array(
     select w.memory_id
     from   unnest(compared) as c
     cross  join lateral (
       select x.memory_id from pgrecall.attached_row x
       where  x.bank_id = attachment.bank_id and x.relation = attachment.relation
         and  x.key = c.key) as w
-    where  c.status = 'gone'))
-  where   former <> '{}' or 'gone' = any (array(select c.status from unnest(compared) as c));
+    where  c.status = 'gone'
+       or  c.status = 'changed' and not attachment.is_history_kept
+           and w.memory_id <> all (versions));
+  if gone <> '{}' then
+    perform pgrecall.forget(attachment.bank_id, gone);
+  end if;
   select count(*) filter (where c.status = 'gone'), count(*) filter (where c.status = 'same')
   into   done.removed, done.unchanged
   from   unnest(compared) as c;

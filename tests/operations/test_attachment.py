@@ -281,6 +281,23 @@ def test_a_version_made_by_hand_follows_its_row(bank: Connection) -> None:
     assert column(bank, "select text from pgrecall.memory where valid_to is null") == ["Closed."]
 
 
+def test_no_former_version_is_left_where_no_history_is_kept(bank: Connection) -> None:
+    attach(bank, is_history_kept=False)
+    sync(bank)
+    bank.execute(
+        "select pgrecall.update_memory('b', memory_id, '{\"tags\": [\"checked\"]}')"
+        " from pgrecall.attached_row where key = '1'"
+    )
+
+    bank.execute("update ticket set body = 'Closed.' where id = 1")
+
+    assert sync(bank) == {"changed": 1}
+    assert column(bank, "select text from pgrecall.memory order by memory_id desc") == [
+        "Closed.",
+        "The shop was open again.",
+    ]
+
+
 def test_a_version_brought_back_by_hand_follows_its_row(bank: Connection) -> None:
     attach(bank)
     sync(bank)
