@@ -309,6 +309,20 @@ return 'pgrecall_'
 comment on function pgrecall_internal._attachment_name is
 'Name of the function, and first part of the names of the triggers, of an attached table.';
 
+create or replace function pgrecall_internal._lock_attached(relation regclass)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  -- A transaction that changed the table may wait for the bank when it commits: who changes the
+  -- triggers locks the bank after the table. A sync, which holds the bank, still reads the table.
+  execute format('lock table only %s in share row exclusive mode', relation);
+end;
+$$;
+comment on function pgrecall_internal._lock_attached is
+'Locks a table against writers, for a change of its triggers; before its bank is locked.';
+
 create or replace function pgrecall_internal._drop_note_triggers(relation regclass, name text)
 returns void
 language plpgsql volatile parallel unsafe
@@ -341,11 +355,16 @@ as $$
 declare
   removed bigint;
 begin
-  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._bank_to_write(bank);
   if not has_table_privilege('pgrecall.bank', 'delete') then
     perform pgrecall_internal._raise_not_permitted(
       format('drop bank "%s"', bank), 'pgrecall.bank', 'delete', is_any_bank => true);
   end if;
+  perform pgrecall_internal._lock_attached(c.oid)
+  from   pgrecall.attachment a
+  join   pg_class c on c.oid = to_regclass(a.relation)
+  where  a.bank_id = drop_bank.bank and pg_has_role(c.relowner, 'usage');
+  perform pgrecall_internal._locked_bank(bank);
   -- Where row security keeps the owner of an attached table from seeing that its bank is gone, the
   -- triggers would refuse every change.
   perform pgrecall_internal._drop_note_triggers(

@@ -480,8 +480,10 @@ as $$
 declare
   attached pgrecall.attachment;
 begin
-  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._bank_to_write(bank);
   perform pgrecall_internal._attachable(relation, key);
+  perform pgrecall_internal._lock_attached(relation);
+  perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._fact_types(bank, array[fact_type]);
   perform pgrecall_internal._check_choice(
     'apply', apply, '{later,commit}',
@@ -547,8 +549,12 @@ declare
   attached   pgrecall.attachment;
   memory_ids bigint[];
 begin
-  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._bank_to_write(bank);
   attached := pgrecall_internal._attachment(bank, relation);
+  if to_regclass(attached.relation) is not null then
+    perform pgrecall_internal._lock_attached(attached.relation::regclass);
+  end if;
+  perform pgrecall_internal._locked_bank(bank);
   memory_ids := array(
     select w.memory_id from pgrecall.attached_row w
     where  w.bank_id = detach_table.bank and w.relation = attached.relation);

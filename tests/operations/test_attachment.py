@@ -773,3 +773,23 @@ def test_at_commit_the_bank_is_locked_only_when_all_rows_are(
 
     assert state(committed).status == "current"
     assert rows(committed, HELD) == rows(committed, SAID)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["attach_table('b', 'ticket', 'id', 'title')", "detach_table('b', 'ticket')", "drop_bank('b')"],
+)
+def test_who_changes_the_triggers_waits_for_writers_without_the_bank(
+    committed: Connection, database: str, change: str
+) -> None:
+    attach(committed, apply="commit")
+    sync(committed)
+    with psycopg.connect(database) as writer, psycopg.connect(database, autocommit=True) as owner:
+        writer.execute("update ticket set body = 'Changed.' where id = 1")
+        with ThreadPoolExecutor(1) as pool:
+            changing = pool.submit(owner.execute, f"select * from pgrecall.{change}".encode())
+            waiting(committed, owner.info.backend_pid)
+            writer.commit()  # takes the bank
+            changing.result()
+
+    assert column(committed, "select body from ticket where id = 1") == ["Changed."]
