@@ -15455,21 +15455,21 @@ begin
       where  y.bank_id = bank.bank_id and y.memory_id = former.memory_id
       offset 0
     ) as x
-    where  not changes ? 'text'
-           or x.from_id = any (mentioned) and x.to_id = any (mentioned)
-              and (pgrecall_internal._is_kind_in(
-                     x.kind, bank.text_search_config::regconfig, words)
-                   or not pgrecall_internal._is_kind_in(
-                     x.kind, bank.text_search_config::regconfig, former_words))
+    where  x.from_id = any (mentioned) and x.to_id = any (mentioned)
+      and  (not changes ? 'text'
+            or pgrecall_internal._is_kind_in(
+                 x.kind, bank.text_search_config::regconfig, words)
+            or not pgrecall_internal._is_kind_in(
+                 x.kind, bank.text_search_config::regconfig, former_words))
     order  by x.relation_id
     on conflict do nothing;
   end if;
 end;
 $$;
 comment on function pgrecall_internal._copy_mentions is
-'Copies mentions and relations of a memory to its new version, unless the changes give them. Of a '
-'new text: the entities that it names, and the relations between entities that the version '
-'mentions, unless the former text had words for the kind and the new one has none.';
+'Copies mentions and relations of a memory to its new version, unless the changes give them: '
+'relations between entities that the version mentions. Of a new text: the entities that it names, '
+'and no relation for whose kind the former text had words and the new one has none.';
 
 create or replace function pgrecall_internal._copy_parts(
   bank pgrecall.bank, from_id bigint, to_id bigint, changes jsonb)
@@ -15630,9 +15630,10 @@ comment on function pgrecall.update_memory is
 'brings it back in place of the new one. Causal links and questions are kept unless given, '
 'entities and relations too, but a new text keeps only those that it still names: an entity by one '
 'of its names, a relation by both its ends and, where the old text had a word for its kind, such a '
-'word. ended_entities and ended_relations tell which the new version no longer has. A new text '
-'needs an embedding: pass one, with its model, or let embed_pending() name it. Errors: RC001, '
-'RC010 unknown memory, 22023 nothing to change, or it has ended, and those of retain().';
+'word; of given entities the relations between them. ended_entities and ended_relations tell which '
+'the new version no longer has. A new text needs an embedding: pass one, with its model, or let '
+'embed_pending() name it. Errors: RC001, RC010 unknown memory, 22023 nothing to change, or it has '
+'ended, and those of retain().';
 
 -- recall/fusion.sql
 -- Fusion: merges the rankings of the arms.

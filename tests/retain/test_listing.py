@@ -343,6 +343,8 @@ LEADS = {
          ["Atlas", "Maya", "Porto"], ["Atlas based_in Porto"], ["Maya leads Atlas"]),
         ({"text": "She leads it.", "entities": ["Maya", "Atlas"]}, ["Atlas", "Maya"],
          ["Maya leads Atlas"], ["Atlas based_in Porto"]),
+        ({"entities": ["Maya", "Atlas"]}, ["Atlas", "Maya"], ["Maya leads Atlas"],
+         ["Atlas based_in Porto"]),
         ({"text": "It is so.", "relations": LEADS["relations"]}, ["Atlas", "Maya", "Porto"],
          ["Maya leads Atlas", "Atlas based_in Porto"], []),
         ({"tags": ["x"]}, ["Atlas", "Maya", "Porto"],
