@@ -393,6 +393,34 @@ def test_a_fact_that_commits_late_is_counted_and_found(database: str, bank: Conn
     assert rows(bank, counted) == [(61, 0)]
 
 
+def test_a_fact_that_commits_while_others_are_counted_is_counted(
+    database: str, bank: Connection
+) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    bank.execute("alter function pgrecall_internal._settled_id rename to settled_id")
+    bank.execute(
+        "create function pgrecall_internal._settled_id(bank pgrecall.bank) returns bigint"
+        " language plpgsql as $$begin perform pg_advisory_xact_lock(77);"
+        " return pgrecall_internal.settled_id(bank); end$$"
+    )
+    bank.execute("select pg_advisory_lock(77)")
+    with (
+        psycopg.connect(database) as late,
+        psycopg.connect(database, autocommit=True) as counting,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        retain(late, ["late"])
+        result = pool.submit(retain, counting, [fact(n) for n in range(40, 60)])
+        waiting(bank, counting.info.backend_pid)
+        late.commit()
+        bank.execute("select pg_advisory_unlock(77)")
+        result.result(DEADLINE_S)
+
+    assert column(bank, "select document_count + waiting from pgrecall.bank_statistics('b')") == [
+        61
+    ]
+
+
 @pytest.mark.parametrize("call", ["refresh_statistics('b')", "maintain()", "reembed_finish('b')"])
 def test_who_must_see_all_commits_says_so(bank: Connection, call: str) -> None:
     bank.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
