@@ -5568,6 +5568,52 @@ comment on function pgrecall.create_bank is
 'Errors: RC002 bank exists, 22023 unusable name, configuration, dimensions or setting, 42501 '
 'naming the roles that may.';
 
+create or replace function pgrecall_internal._attachment_name(bank text, relation text)
+returns text
+language sql immutable parallel safe
+return 'pgrecall_'
+       || left(encode(sha256(convert_to(bank || ' ' || relation, 'UTF8')), 'hex'), 16);
+comment on function pgrecall_internal._attachment_name is
+'Name of the function, and first part of the names of the triggers, of an attached table.';
+
+create or replace function pgrecall_internal._lock_attached(relation regclass)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  -- A transaction that changed the table may wait for the bank when it commits: who changes the
+  -- triggers locks the bank after the table. A sync, which holds the bank, still reads the table.
+  execute format('lock table only %s in share row exclusive mode', relation);
+end;
+$$;
+comment on function pgrecall_internal._lock_attached is
+'Locks a table against writers, for a change of its triggers; before its bank is locked.';
+
+create or replace function pgrecall_internal._drop_note_triggers(relation regclass, name text)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  trigger_name text;
+  noted_by     regprocedure;
+begin
+  for trigger_name, noted_by in
+    select t.tgname, t.tgfoid::regprocedure
+    from   pg_trigger t
+    where  t.tgrelid = relation and starts_with(t.tgname, name || '_')
+  loop
+    execute format('drop trigger %I on %s', trigger_name, relation);
+  end loop;
+  if noted_by is not null then
+    execute format('drop function %s', noted_by);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._drop_note_triggers is
+'Drops the triggers of an attachment and their function.';
+
 create or replace function pgrecall.drop_bank(bank text)
 returns bigint
 language plpgsql volatile parallel unsafe
@@ -5576,11 +5622,23 @@ as $$
 declare
   removed bigint;
 begin
-  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._bank_to_write(bank);
   if not has_table_privilege('pgrecall.bank', 'delete') then
     perform pgrecall_internal._raise_not_permitted(
       format('drop bank "%s"', bank), 'pgrecall.bank', 'delete', is_any_bank => true);
   end if;
+  perform pgrecall_internal._lock_attached(c.oid)
+  from   pgrecall.attachment a
+  join   pg_class c on c.oid = to_regclass(a.relation)
+  where  a.bank_id = drop_bank.bank and pg_has_role(c.relowner, 'usage');
+  perform pgrecall_internal._locked_bank(bank);
+  -- Where row security keeps the owner of an attached table from seeing that its bank is gone, the
+  -- triggers would refuse every change.
+  perform pgrecall_internal._drop_note_triggers(
+    c.oid, pgrecall_internal._attachment_name(a.bank_id, a.relation))
+  from   pgrecall.attachment a
+  join   pg_class c on c.oid = to_regclass(a.relation)
+  where  a.bank_id = drop_bank.bank and pg_has_role(c.relowner, 'usage');
   -- Children first: cascades would look up the children of each row one at a time.
   delete from pgrecall.link x where x.bank_id = drop_bank.bank;
   delete from pgrecall.relation x where x.bank_id = drop_bank.bank;
@@ -5597,8 +5655,8 @@ begin
 end;
 $$;
 comment on function pgrecall.drop_bank is
-'Erases a bank and all it holds; returns how many memories it held. Errors: RC001, 42501 naming '
-'the roles that may.';
+'Erases a bank and all it holds, and the triggers of its attached tables where the role may; '
+'returns how many memories it held. Errors: RC001, 42501 naming the roles that may.';
 
 create or replace view pgrecall.bank_overview with (security_invoker = true) as
 select b.bank_id,
@@ -5948,6 +6006,7 @@ declare
   after      bigint := 0;
   old_count  bigint := 0;
   old_length double precision := 0;
+  settled    bigint;
   batch      record;
   average    double precision;
   -- The mean length that retain() assumes for the first documents of a bank.
@@ -5970,9 +6029,9 @@ begin
     perform pgrecall_internal._refresh_lengths(bank, kind);
   end if;
 
-  batch := pgrecall_internal._next_documents(
-    bank.bank_id, kind, after, batch_size,
-    case when not is_alone then pgrecall_internal._settled_id(bank) end);
+  -- A statement of its own: the next one sees what has committed until here.
+  settled := case when not is_alone then pgrecall_internal._settled_id(bank) end;
+  batch := pgrecall_internal._next_documents(bank.bank_id, kind, after, batch_size, settled);
   if kind = 'memory' then
     perform pgrecall_internal._count_mentions(bank.bank_id, after, batch.last_id);
   end if;
@@ -13794,7 +13853,7 @@ begin
              and  x.valid_to is not null
            offset 0  -- found by the hash, not by the order
          ) as m
-         where  (m.valid_to > now() or m.valid_to = f.expires_at
+         where  (m.valid_to > greatest(now(), m.valid_from) or m.valid_to = f.expires_at
                  or f.is_replacing and m.superseded_by is not null
                     and (f.is_passed or m.valid_from = f.mentioned_at)
                  or m.corrections -> -1 ->> 'kind' = 'consolidate'
@@ -15397,21 +15456,21 @@ begin
       where  y.bank_id = bank.bank_id and y.memory_id = former.memory_id
       offset 0
     ) as x
-    where  not changes ? 'text'
-           or x.from_id = any (mentioned) and x.to_id = any (mentioned)
-              and (pgrecall_internal._is_kind_in(
-                     x.kind, bank.text_search_config::regconfig, words)
-                   or not pgrecall_internal._is_kind_in(
-                     x.kind, bank.text_search_config::regconfig, former_words))
+    where  x.from_id = any (mentioned) and x.to_id = any (mentioned)
+      and  (not changes ? 'text'
+            or pgrecall_internal._is_kind_in(
+                 x.kind, bank.text_search_config::regconfig, words)
+            or not pgrecall_internal._is_kind_in(
+                 x.kind, bank.text_search_config::regconfig, former_words))
     order  by x.relation_id
     on conflict do nothing;
   end if;
 end;
 $$;
 comment on function pgrecall_internal._copy_mentions is
-'Copies mentions and relations of a memory to its new version, unless the changes give them. Of a '
-'new text: the entities that it names, and the relations between entities that the version '
-'mentions, unless the former text had words for the kind and the new one has none.';
+'Copies mentions and relations of a memory to its new version, unless the changes give them: '
+'relations between entities that the version mentions. Of a new text: the entities that it names, '
+'and no relation for whose kind the former text had words and the new one has none.';
 
 create or replace function pgrecall_internal._copy_parts(
   bank pgrecall.bank, from_id bigint, to_id bigint, changes jsonb)
@@ -15451,12 +15510,17 @@ begin
     and  case x.kind when 'text' then not changes ? 'text'
                      when 'question' then not changes ? 'questions' end
   on conflict on constraint embedding_pkey do nothing;
+  insert into pgrecall.attached_row (bank_id, memory_id, relation, key, row_hash)
+  select bank.bank_id, _copy_parts.to_id, x.relation, x.key, x.row_hash
+  from   pgrecall.attached_row x
+  where  x.bank_id = bank.bank_id and x.memory_id = _copy_parts.from_id
+  on conflict on constraint attached_row_pkey do nothing;
 end;
 $$;
 comment on function pgrecall_internal._copy_parts is
 'Copies to the new version of a memory what the changes leave as it was: mentions and relations '
 '(_copy_mentions()), causal links in both directions, the embedding of an unchanged text, '
-'questions.';
+'questions, and which row of an attached table it is of.';
 
 create or replace function pgrecall.update_memory(
   bank text, memory_id bigint, changes jsonb, model text default null)
@@ -15484,7 +15548,10 @@ begin
   end if;
   select m.* into memory from pgrecall.memory m
   where  m.bank_id = update_memory.bank and m.memory_id = update_memory.memory_id;
-  if memory.valid_to <= now() then
+  -- Another transaction, which began after this one, may have ended it.
+  if memory.valid_to <= now()
+     or memory.valid_to <= clock_timestamp() and memory.corrections is not null
+  then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('memory %s ended at %s', memory_id, memory.valid_to),
@@ -15520,10 +15587,13 @@ begin
   if is_new then
     -- As of earlier times the old version was known.
     update pgrecall.memory m
-    set    valid_from = least(now(), m.valid_to), is_linked = true
+    set    valid_from = least(greatest(now(), memory.valid_from), m.valid_to), is_linked = true
     where  m.bank_id = update_memory.bank and m.memory_id = new_id;
   end if;
+  -- The version may be counted already.
+  perform pgrecall_internal._recount_mentions(bank, array[new_id], -1);
   perform pgrecall_internal._copy_parts(locked, memory_id, new_id, changes);
+  perform pgrecall_internal._recount_mentions(bank, array[new_id], 1);
   perform pgrecall_internal._link_memories(bank, array[new_id]);
   select s.* into updated from pgrecall.stored_memories(bank, array[new_id]) as s;
   updated.ended_entities := array(
@@ -15561,9 +15631,10 @@ comment on function pgrecall.update_memory is
 'brings it back in place of the new one. Causal links and questions are kept unless given, '
 'entities and relations too, but a new text keeps only those that it still names: an entity by one '
 'of its names, a relation by both its ends and, where the old text had a word for its kind, such a '
-'word. ended_entities and ended_relations tell which the new version no longer has. A new text '
-'needs an embedding: pass one, with its model, or let embed_pending() name it. Errors: RC001, '
-'RC010 unknown memory, 22023 nothing to change, or it has ended, and those of retain().';
+'word; of given entities the relations between them. ended_entities and ended_relations tell which '
+'the new version no longer has. A new text needs an embedding: pass one, with its model, or let '
+'embed_pending() name it. Errors: RC001, RC010 unknown memory, 22023 nothing to change, or it has '
+'ended, and those of retain().';
 
 -- recall/fusion.sql
 -- Fusion: merges the rankings of the arms.
@@ -17748,14 +17819,6 @@ comment on function pgrecall.why_not is
 -- If constraints are set immediate, the next change or sync brings them into the bank. sync_table()
 -- (operations/sync.sql) does the rest. Statements consist of names from the catalog (%I) and quoted
 -- constants (%L).
-create or replace function pgrecall_internal._attachment_name(bank text, relation text)
-returns text
-language sql immutable parallel safe
-return 'pgrecall_'
-       || left(encode(sha256(convert_to(bank || ' ' || relation, 'UTF8')), 'hex'), 16);
-comment on function pgrecall_internal._attachment_name is
-'Name of the function, and first part of the names of the triggers, of an attached table.';
-
 create or replace function pgrecall_internal._attachment(bank text, relation text)
 returns pgrecall.attachment
 language plpgsql stable parallel safe
@@ -18065,29 +18128,31 @@ $$;
 comment on function pgrecall_internal._attached_columns is
 'The columns by field, as table attachment keeps them, checked. Errors: 22023.';
 
-create or replace function pgrecall_internal._drop_note_triggers(relation regclass, name text)
-returns void
-language plpgsql volatile parallel unsafe
+create or replace function pgrecall_internal._noted_attachment(name text, relation text)
+returns pgrecall.attachment
+language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  trigger_name text;
-  noted_by     regprocedure;
+  noted pgrecall.attachment;
 begin
-  for trigger_name, noted_by in
-    select t.tgname, t.tgfoid::regprocedure
-    from   pg_trigger t
-    where  t.tgrelid = relation and starts_with(t.tgname, name || '_')
-  loop
-    execute format('drop trigger %I on %s', trigger_name, relation);
-  end loop;
-  if noted_by is not null then
-    execute format('drop function %s', noted_by);
+  select a.* into noted from pgrecall.attachment a where a.note_name = _noted_attachment.name;
+  -- A bank may also be hidden, from a session that lacks its setting: a change would be lost.
+  if not found and row_security_active('pgrecall.attachment') then
+    raise exception using
+      errcode = 'insufficient_privilege',
+      message = format('row security hides the bank of table %s from role "%s"', relation,
+                       current_user),
+      hint    = format('Set the setting that enable_row_security() goes by to the name of the '
+                       'bank, or let the owner of the table see it. If the bank was dropped: '
+                       'drop function %I.%I cascade;', (parse_ident(relation))[1], name);
   end if;
+  return noted;
 end;
 $$;
-comment on function pgrecall_internal._drop_note_triggers is
-'Drops the triggers of an attachment and their function.';
+comment on function pgrecall_internal._noted_attachment is
+'The attachment whose triggers have this name, for them; null where its bank was dropped. Errors: '
+'42501 row security hides the bank.';
 
 create or replace function pgrecall_internal._create_note_triggers(
   relation regclass, attachment pgrecall.attachment)
@@ -18103,8 +18168,7 @@ declare
 begin
   perform pgrecall_internal._drop_note_triggers(relation, name);
   -- It does nothing after the bank, or pgrecall itself, was dropped, so that the table keeps
-  -- working. Under row security a bank may also be hidden, from a session that lacks its setting:
-  -- then a change would be lost.
+  -- working. An upgrade does not reach it: it leaves to _noted_attachment() what may change.
   execute format($sql$
     create function %1$s() returns trigger
     language plpgsql security definer
@@ -18118,20 +18182,10 @@ begin
         return null;
       end if;
       select a.bank_id, a.relation into bank, table_name
-      from   pgrecall.attachment a
-      where  a.note_name = %2$L;
-      if not found and row_security_active('pgrecall.attachment') then
-        raise exception using
-          errcode = 'insufficient_privilege',
-          message = format('row security hides the bank of table %%s from role "%%s"',
-                           tg_relid::regclass, current_user),
-          hint    = 'Set the setting that enable_row_security() goes by to the name of the bank, '
-                    'or let the owner of the table see it. If the bank was dropped: drop function '
-                    '%1$s cascade;';
-      elsif not found then
+      from   pgrecall_internal._noted_attachment(%2$L, tg_relid::regclass::text) as a;
+      if bank is null then
         return null;
-      end if;
-      if tg_level = 'ROW' then
+      elsif tg_level = 'ROW' then
         if exists (select from pgrecall.attached_change c
                    where  c.bank_id = bank and c.relation = table_name and c.problem is null)
         then
@@ -18236,12 +18290,26 @@ as $$
 declare
   attached pgrecall.attachment;
 begin
-  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._bank_to_write(bank);
   perform pgrecall_internal._attachable(relation, key);
+  perform pgrecall_internal._lock_attached(relation);
+  perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._fact_types(bank, array[fact_type]);
   perform pgrecall_internal._check_choice(
     'apply', apply, '{later,commit}',
     'With "later" call pgrecall.sync_table() when changes are to reach the bank.');
+  select a.* into attached
+  from   pgrecall.attachment a
+  where  a.bank_id = attach_table.bank and a.key <> attach_table.key
+    and  to_regclass(a.relation) = attach_table.relation;
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('table %s is attached by column "%s", not "%s"', relation, attached.key,
+                       key),
+      hint    = format('Its memories are known by that. Detach it first, and erase them: select '
+                       'pgrecall.detach_table(%L, %L, true);', bank, attached.relation);
+  end if;
   insert into pgrecall.attachment as a
          (bank_id, relation, note_name, key, columns, fact_type, apply, is_history_kept)
   select attach_table.bank, format('%I.%I', n.nspname, c.relname),
@@ -18291,8 +18359,12 @@ declare
   attached   pgrecall.attachment;
   memory_ids bigint[];
 begin
-  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._bank_to_write(bank);
   attached := pgrecall_internal._attachment(bank, relation);
+  if to_regclass(attached.relation) is not null then
+    perform pgrecall_internal._lock_attached(attached.relation::regclass);
+  end if;
+  perform pgrecall_internal._locked_bank(bank);
   memory_ids := array(
     select w.memory_id from pgrecall.attached_row w
     where  w.bank_id = detach_table.bank and w.relation = attached.relation);
@@ -18322,9 +18394,10 @@ comment on function pgrecall.detach_table is
 -- Another transaction notes its own changes, and its notes become visible together with its rows,
 -- so that nothing is lost, and a row that is read twice gives the same memory. The first pass over
 -- all rows is in order of the key. Rows that cannot be stored (a text that is too long, an unknown
--- fact type) do not hold up others: they are noted with the reason, until they change, and have no
--- memory meanwhile, since that of their former content is not what they say. sync_table() reads the
--- table with the rights of its caller, and calls no cast of a user-defined type.
+-- fact type, a source in quarantine) do not hold up others: they are noted with the reason, until
+-- they change, and have no memory meanwhile, since that of their former content is not what they
+-- say. sync_table() reads the table with the rights of its caller, and calls no cast of a
+-- user-defined type.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns setof pgrecall_internal.attached_fact
@@ -18370,14 +18443,18 @@ begin
     left   join pgrecall_internal._attached_facts(attachment, relation, keys) as f
            on f.key = k.key
     left   join lateral (
-      select x.memory_id, x.row_hash,
-             exists (select from pgrecall.memory m
-                     where  m.bank_id = attachment.bank_id and m.memory_id = x.memory_id
-                       and  (m.valid_to is null or m.valid_to > now())) as is_current
+      select x.memory_id, x.row_hash, c.is_current
       from   pgrecall.attached_row x
+      cross  join lateral (
+        select exists (
+          select from pgrecall.memory m
+          where  m.bank_id = attachment.bank_id and m.memory_id = x.memory_id
+            and  (m.valid_to is null or m.valid_to > clock_timestamp())) as is_current
+      ) as c
       where  x.bank_id = attachment.bank_id and x.relation = attachment.relation
         and  x.key = k.key
-      order  by x.memory_id desc
+      -- That which holds, where an update by hand was taken back.
+      order  by c.is_current desc, x.memory_id desc
       limit  1
     ) as w on true
     order  by k.key
@@ -18422,13 +18499,15 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  compared  pgrecall_internal.attached_fact[] :=
+  compared   pgrecall_internal.attached_fact[] :=
     pgrecall_internal._compared_rows(attachment, relation, keys);
-  added     pgrecall_internal.attached_fact[] := array(
+  added      pgrecall_internal.attached_fact[] := array(
     select c from unnest(compared) as c where c.status = 'new' order by c.key);
-  former    bigint[] := '{}';
-  one       pgrecall_internal.attached_fact;
-  done      pgrecall.synced_table;
+  versions   bigint[] := '{}';
+  gone       bigint[];
+  one        pgrecall_internal.attached_fact;
+  version_id bigint;
+  done       pgrecall.synced_table;
 begin
   delete from pgrecall.attached_change c
   where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
@@ -18441,11 +18520,11 @@ begin
     if added <> '{}' then
       perform pgrecall_internal._retain_rows(attachment, added);
     end if;
-  exception when sqlstate 'RC003' or sqlstate 'RC008' then
+  exception when sqlstate 'RC003' or sqlstate 'RC008' or sqlstate 'RC015' then
     foreach one in array added loop
       begin
         perform pgrecall_internal._retain_rows(attachment, array[one]);
-      exception when sqlstate 'RC003' or sqlstate 'RC008' then
+      exception when sqlstate 'RC003' or sqlstate 'RC008' or sqlstate 'RC015' then
         insert into pgrecall.attached_change (bank_id, relation, key, problem)
         values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
         done.failed := done.failed + 1;
@@ -18456,18 +18535,18 @@ begin
   done.changed := 0;
   for one in select c.* from unnest(compared) as c where c.status = 'changed' loop
     begin
-      insert into pgrecall.attached_row (bank_id, memory_id, relation, key, row_hash)
-      select attachment.bank_id, u.memory_id, attachment.relation, one.key, one.row_hash
+      select u.memory_id into version_id
       from   pgrecall.update_memory(
                attachment.bank_id, one.memory_id,
                -- A column that is null now takes its field away.
                (select jsonb_object_agg(e.key, null) from jsonb_each(attachment.columns) as e)
-               || one.fact) as u
-      on conflict on constraint attached_row_pkey do update
-      set    row_hash = excluded.row_hash;
+               || one.fact) as u;
+      update pgrecall.attached_row w
+      set    row_hash = one.row_hash
+      where  w.bank_id = attachment.bank_id and w.memory_id = version_id;
       done.changed := done.changed + 1;
-      former := former || one.memory_id;
-    exception when sqlstate 'RC003' or sqlstate 'RC008' then
+      versions := versions || version_id;
+    exception when sqlstate 'RC003' or sqlstate 'RC008' or sqlstate 'RC015' then
       insert into pgrecall.attached_change (bank_id, relation, key, problem)
       values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
       done.failed := done.failed + 1;
@@ -18477,23 +18556,24 @@ begin
       -- The hash of no row: should the row have its former content again, it is added.
       update pgrecall.attached_row w
       set    row_hash = sha256('')
-      where  w.bank_id = attachment.bank_id and w.memory_id = one.memory_id;
-      former := former || one.memory_id;
+      where  w.bank_id = attachment.bank_id and w.relation = attachment.relation
+        and  w.key = one.key;
     end;
   end loop;
-  if attachment.is_history_kept then
-    former := '{}';
-  end if;
   -- What the table no longer has is erased, with its former contents.
-  perform pgrecall.forget(attachment.bank_id, former || array(
+  gone := array(
     select w.memory_id
     from   unnest(compared) as c
     cross  join lateral (
       select x.memory_id from pgrecall.attached_row x
       where  x.bank_id = attachment.bank_id and x.relation = attachment.relation
         and  x.key = c.key) as w
-    where  c.status = 'gone'))
-  where   former <> '{}' or 'gone' = any (array(select c.status from unnest(compared) as c));
+    where  c.status = 'gone'
+       or  c.status = 'changed' and not attachment.is_history_kept
+           and w.memory_id <> all (versions));
+  if gone <> '{}' then
+    perform pgrecall.forget(attachment.bank_id, gone);
+  end if;
   select count(*) filter (where c.status = 'gone'), count(*) filter (where c.status = 'same')
   into   done.removed, done.unchanged
   from   unnest(compared) as c;
@@ -19187,9 +19267,10 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  last       jsonb;
-  ids        bigint[];
-  version_id bigint;
+  last          jsonb;
+  correction_id bigint;
+  ids           bigint[];
+  other         pgrecall.memory;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -19222,18 +19303,31 @@ begin
       and  m.corrections -> -1 -> 'replaced_by' is not distinct from last -> 'replaced_by'
     order  by m.memory_id <> unsupersede.memory_id, m.memory_id
   );
-  -- A version that update_memory() stored ends where it began: at no time there are two. First, as
-  -- both may have the same content.
+  -- Of a memory and the version that update_memory() stored of it, which has a later id than the
+  -- correction, only one holds at a time: the version ends where it began; or, where it is what
+  -- comes back, the memory ends there. First, as both may have the same content.
+  correction_id := (last ->> 'correction_id')::bigint;
   if last ->> 'kind' = 'update' then
-    select m.memory_id into version_id
+    select m.* into other
     from   pgrecall.memory m
     where  m.bank_id = unsupersede.bank and m.memory_id = (last ->> 'replaced_by')::bigint
-      and  m.created_at = (last ->> 'at')::timestamptz and m.corrections is null;
-    if found then
-      perform pgrecall_internal._end_memories(
-        bank, 'update', nextval('pgrecall.id_seq'), array[version_id],
-        array['-infinity'::timestamptz], array[memory_id]);
+      and  greatest(m.memory_id, unsupersede.memory_id) > correction_id;
+    if (other.corrections -> -1 ->> 'correction_id')::bigint > correction_id
+       or other.corrections is not null and other.valid_to <= now()
+    then
+      raise exception using
+        errcode = 'invalid_parameter_value',
+        message = format('memory %s, the other version of memory %s, was corrected since',
+                         other.memory_id, memory_id),
+        hint    = format('Revert that first: select * from pgrecall.unsupersede(%L, %s);', bank,
+                         other.memory_id);
     end if;
+    perform pgrecall_internal._end_memories(
+      bank, 'update', correction_id, array[other.memory_id],
+      array[case when other.memory_id > memory_id then '-infinity' else (
+              select m.valid_from from pgrecall.memory m
+              where  m.bank_id = unsupersede.bank and m.memory_id = unsupersede.memory_id) end],
+      array[memory_id]);
   end if;
   perform pgrecall_internal._restore(bank, ids);
   return query
@@ -19243,10 +19337,11 @@ $$;
 comment on function pgrecall.unsupersede is
 'Reverts the last correction of a memory: the changes of supersede(), a replacing fact or '
 'consolidate() in its row, and in the rows that were corrected with it for the same successor; the '
-'version that update_memory() made of it ends, as if it had never been. A row that was corrected '
-'again since stays as it is. Returns the restored memories, this one first. Errors: RC001, RC010 '
-'unknown memory, RC015 quarantine() did it, 22023 nothing to revert, or another memory now has the '
-'same content.';
+'version that update_memory() made of it ends, as if it had never been, and comes back by '
+'unsupersede() of the version. A row that was corrected again since stays as it is. Returns the '
+'restored memories, this one first. Errors: RC001, RC010 unknown memory, RC015 quarantine() did '
+'it, 22023 nothing to revert, the version that would end was corrected since, or another memory '
+'now has the same content.';
 
 -- operations/consolidation.sql
 -- Consolidation: merging near duplicates into one memory.
@@ -19257,6 +19352,7 @@ comment on function pgrecall.unsupersede is
 -- equals, the one with the highest confidence, then the latest. The others end now and point to it,
 -- and its proof_count is the sum of all. As of earlier times all of them are found. A memory is
 -- merged only into one that is kept, so that chains of ever less similar memories do not collapse.
+-- A memory of a row of an attached table is not merged: it changes, and goes, with its row.
 -- Texts are grouped by sorting, and one search finds what is similar to a memory that has a
 -- counterpart in all else, so that the work is n log n in the memories of the bank.
 create or replace function pgrecall_internal._duplicates(
@@ -19293,6 +19389,8 @@ begin
       offset 0
     ) as n
     where  m.bank_id = _duplicates.bank and m.valid_to is null
+      and  not exists (select from pgrecall.attached_row r
+                       where  r.bank_id = _duplicates.bank and r.memory_id = m.memory_id)
   ),
   pair as (
     select c.memory_id, first_value(c.memory_id) over same as other_id,
@@ -19397,8 +19495,8 @@ comment on function pgrecall.consolidate is
 'min_similarity where one is among the 5 nearest of the other. The memory of the most trusted '
 'source is kept; among equals, the one with the highest confidence, then the latest. The others '
 'end now and point to it, and their proof counts are added up. dry_run, the default, only lists '
-'the pairs, at most top_k; call it again until it returns none. unconsolidate() undoes a call, '
-'unsupersede() one group. Errors: RC001, 22023.';
+'the pairs, at most top_k; call it again until it returns none. Memories of attached tables are '
+'left out. unconsolidate() undoes a call, unsupersede() one group. Errors: RC001, 22023.';
 
 create or replace function pgrecall.unconsolidate(bank text)
 returns setof pgrecall.corrected
@@ -19507,11 +19605,14 @@ begin
     select e.memory_id, e.content_hash,
            case when g.memory_id is null then l.ends_at
                 else (e.last ->> 'valid_to')::timestamptz end as ends_at,
-           case when g.memory_id is null then l.next_id
-                else (e.last ->> 'superseded_by')::bigint end as successor_id
+           case when g.memory_id is null then l.next_id else s.memory_id end as successor_id
     from   ended e
     join   last l on l.memory_id = e.memory_id
     left   join gone g on g.memory_id = l.next_id
+    -- It may be forgotten.
+    left   join pgrecall.memory s
+      on   s.bank_id = _holding_again.bank
+           and s.memory_id = (e.last ->> 'superseded_by')::bigint
   )
   -- Another current memory may say the same by now.
   select distinct on (case when r.ends_at is null then r.content_hash end,
@@ -19627,14 +19728,24 @@ begin
   set    quarantined = b.quarantined - source
   where  b.bank_id = release.bank;
   perform pgrecall_internal._restore(bank, ids);
+  -- Of "web:*" and "web:1" both may be in quarantine.
+  perform pgrecall.quarantine(bank, k.name)
+  from   jsonb_object_keys(locked.quarantined - source) as k(name)
+  where  pgrecall_internal._is_of_source(k.name, source)
+     or  pgrecall_internal._is_of_source(source, k.name);
+  -- Rows of attached tables that changed meanwhile.
+  update pgrecall.attached_change c
+  set    problem = null
+  where  c.bank_id = release.bank and c.problem is not null;
   return query
   select * from pgrecall_internal._corrected(bank, ids);
 end;
 $$;
 comment on function pgrecall.release is
-'Undoes quarantine() of a source, row for row; memories that were corrected again since stay as '
-'they are. Returns those restored. Errors: RC001, 22023 the source is not in quarantine, or '
-'another memory now says what one of them says.';
+'Undoes quarantine() of a source, row for row; memories that were corrected again since, or whose '
+'source is in quarantine by another name, stay as they are. Rows of attached tables that could not '
+'be stored are tried again. Returns those restored. Errors: RC001, 22023 the source is not in '
+'quarantine, or another memory now says what one of them says.';
 
 create or replace function pgrecall.audit(
   bank text, since timestamptz default '-infinity', source text default null,
@@ -20713,6 +20824,11 @@ begin
                 and  d.refclassid = 'pg_extension'::regclass))
       and  pg_has_role(p.proowner, 'usage')
       and  not has_function_privilege(reader, p.oid, 'execute')
+      -- What they do not keep back an administrator has.
+      and  exists (
+             select from pg_default_acl d
+             where  d.defaclrole = p.proowner and d.defaclnamespace = 0 and d.defaclobjtype = 'f'
+               and  not exists (select from aclexplode(d.defaclacl) a where a.grantee = 0))
   loop
     execute format('grant execute on function %s to %I', called, reader);
   end loop;

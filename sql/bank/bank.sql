@@ -301,6 +301,52 @@ comment on function pgrecall.create_bank is
 'Errors: RC002 bank exists, 22023 unusable name, configuration, dimensions or setting, 42501 '
 'naming the roles that may.';
 
+create or replace function pgrecall_internal._attachment_name(bank text, relation text)
+returns text
+language sql immutable parallel safe
+return 'pgrecall_'
+       || left(encode(sha256(convert_to(bank || ' ' || relation, 'UTF8')), 'hex'), 16);
+comment on function pgrecall_internal._attachment_name is
+'Name of the function, and first part of the names of the triggers, of an attached table.';
+
+create or replace function pgrecall_internal._lock_attached(relation regclass)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  -- A transaction that changed the table may wait for the bank when it commits: who changes the
+  -- triggers locks the bank after the table. A sync, which holds the bank, still reads the table.
+  execute format('lock table only %s in share row exclusive mode', relation);
+end;
+$$;
+comment on function pgrecall_internal._lock_attached is
+'Locks a table against writers, for a change of its triggers; before its bank is locked.';
+
+create or replace function pgrecall_internal._drop_note_triggers(relation regclass, name text)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  trigger_name text;
+  noted_by     regprocedure;
+begin
+  for trigger_name, noted_by in
+    select t.tgname, t.tgfoid::regprocedure
+    from   pg_trigger t
+    where  t.tgrelid = relation and starts_with(t.tgname, name || '_')
+  loop
+    execute format('drop trigger %I on %s', trigger_name, relation);
+  end loop;
+  if noted_by is not null then
+    execute format('drop function %s', noted_by);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._drop_note_triggers is
+'Drops the triggers of an attachment and their function.';
+
 create or replace function pgrecall.drop_bank(bank text)
 returns bigint
 language plpgsql volatile parallel unsafe
@@ -309,11 +355,23 @@ as $$
 declare
   removed bigint;
 begin
-  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._bank_to_write(bank);
   if not has_table_privilege('pgrecall.bank', 'delete') then
     perform pgrecall_internal._raise_not_permitted(
       format('drop bank "%s"', bank), 'pgrecall.bank', 'delete', is_any_bank => true);
   end if;
+  perform pgrecall_internal._lock_attached(c.oid)
+  from   pgrecall.attachment a
+  join   pg_class c on c.oid = to_regclass(a.relation)
+  where  a.bank_id = drop_bank.bank and pg_has_role(c.relowner, 'usage');
+  perform pgrecall_internal._locked_bank(bank);
+  -- Where row security keeps the owner of an attached table from seeing that its bank is gone, the
+  -- triggers would refuse every change.
+  perform pgrecall_internal._drop_note_triggers(
+    c.oid, pgrecall_internal._attachment_name(a.bank_id, a.relation))
+  from   pgrecall.attachment a
+  join   pg_class c on c.oid = to_regclass(a.relation)
+  where  a.bank_id = drop_bank.bank and pg_has_role(c.relowner, 'usage');
   -- Children first: cascades would look up the children of each row one at a time.
   delete from pgrecall.link x where x.bank_id = drop_bank.bank;
   delete from pgrecall.relation x where x.bank_id = drop_bank.bank;
@@ -330,8 +388,8 @@ begin
 end;
 $$;
 comment on function pgrecall.drop_bank is
-'Erases a bank and all it holds; returns how many memories it held. Errors: RC001, 42501 naming '
-'the roles that may.';
+'Erases a bank and all it holds, and the triggers of its attached tables where the role may; '
+'returns how many memories it held. Errors: RC001, 42501 naming the roles that may.';
 
 create or replace view pgrecall.bank_overview with (security_invoker = true) as
 select b.bank_id,

@@ -289,6 +289,7 @@ declare
   after      bigint := 0;
   old_count  bigint := 0;
   old_length double precision := 0;
+  settled    bigint;
   batch      record;
   average    double precision;
   -- The mean length that retain() assumes for the first documents of a bank.
@@ -311,9 +312,9 @@ begin
     perform pgrecall_internal._refresh_lengths(bank, kind);
   end if;
 
-  batch := pgrecall_internal._next_documents(
-    bank.bank_id, kind, after, batch_size,
-    case when not is_alone then pgrecall_internal._settled_id(bank) end);
+  -- A statement of its own: the next one sees what has committed until here.
+  settled := case when not is_alone then pgrecall_internal._settled_id(bank) end;
+  batch := pgrecall_internal._next_documents(bank.bank_id, kind, after, batch_size, settled);
   if kind = 'memory' then
     perform pgrecall_internal._count_mentions(bank.bank_id, after, batch.last_id);
   end if;

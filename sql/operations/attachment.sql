@@ -9,14 +9,6 @@
 -- If constraints are set immediate, the next change or sync brings them into the bank. sync_table()
 -- (operations/sync.sql) does the rest. Statements consist of names from the catalog (%I) and quoted
 -- constants (%L).
-create or replace function pgrecall_internal._attachment_name(bank text, relation text)
-returns text
-language sql immutable parallel safe
-return 'pgrecall_'
-       || left(encode(sha256(convert_to(bank || ' ' || relation, 'UTF8')), 'hex'), 16);
-comment on function pgrecall_internal._attachment_name is
-'Name of the function, and first part of the names of the triggers, of an attached table.';
-
 create or replace function pgrecall_internal._attachment(bank text, relation text)
 returns pgrecall.attachment
 language plpgsql stable parallel safe
@@ -326,29 +318,31 @@ $$;
 comment on function pgrecall_internal._attached_columns is
 'The columns by field, as table attachment keeps them, checked. Errors: 22023.';
 
-create or replace function pgrecall_internal._drop_note_triggers(relation regclass, name text)
-returns void
-language plpgsql volatile parallel unsafe
+create or replace function pgrecall_internal._noted_attachment(name text, relation text)
+returns pgrecall.attachment
+language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  trigger_name text;
-  noted_by     regprocedure;
+  noted pgrecall.attachment;
 begin
-  for trigger_name, noted_by in
-    select t.tgname, t.tgfoid::regprocedure
-    from   pg_trigger t
-    where  t.tgrelid = relation and starts_with(t.tgname, name || '_')
-  loop
-    execute format('drop trigger %I on %s', trigger_name, relation);
-  end loop;
-  if noted_by is not null then
-    execute format('drop function %s', noted_by);
+  select a.* into noted from pgrecall.attachment a where a.note_name = _noted_attachment.name;
+  -- A bank may also be hidden, from a session that lacks its setting: a change would be lost.
+  if not found and row_security_active('pgrecall.attachment') then
+    raise exception using
+      errcode = 'insufficient_privilege',
+      message = format('row security hides the bank of table %s from role "%s"', relation,
+                       current_user),
+      hint    = format('Set the setting that enable_row_security() goes by to the name of the '
+                       'bank, or let the owner of the table see it. If the bank was dropped: '
+                       'drop function %I.%I cascade;', (parse_ident(relation))[1], name);
   end if;
+  return noted;
 end;
 $$;
-comment on function pgrecall_internal._drop_note_triggers is
-'Drops the triggers of an attachment and their function.';
+comment on function pgrecall_internal._noted_attachment is
+'The attachment whose triggers have this name, for them; null where its bank was dropped. Errors: '
+'42501 row security hides the bank.';
 
 create or replace function pgrecall_internal._create_note_triggers(
   relation regclass, attachment pgrecall.attachment)
@@ -364,8 +358,7 @@ declare
 begin
   perform pgrecall_internal._drop_note_triggers(relation, name);
   -- It does nothing after the bank, or pgrecall itself, was dropped, so that the table keeps
-  -- working. Under row security a bank may also be hidden, from a session that lacks its setting:
-  -- then a change would be lost.
+  -- working. An upgrade does not reach it: it leaves to _noted_attachment() what may change.
   execute format($sql$
     create function %1$s() returns trigger
     language plpgsql security definer
@@ -379,20 +372,10 @@ begin
         return null;
       end if;
       select a.bank_id, a.relation into bank, table_name
-      from   pgrecall.attachment a
-      where  a.note_name = %2$L;
-      if not found and row_security_active('pgrecall.attachment') then
-        raise exception using
-          errcode = 'insufficient_privilege',
-          message = format('row security hides the bank of table %%s from role "%%s"',
-                           tg_relid::regclass, current_user),
-          hint    = 'Set the setting that enable_row_security() goes by to the name of the bank, '
-                    'or let the owner of the table see it. If the bank was dropped: drop function '
-                    '%1$s cascade;';
-      elsif not found then
+      from   pgrecall_internal._noted_attachment(%2$L, tg_relid::regclass::text) as a;
+      if bank is null then
         return null;
-      end if;
-      if tg_level = 'ROW' then
+      elsif tg_level = 'ROW' then
         if exists (select from pgrecall.attached_change c
                    where  c.bank_id = bank and c.relation = table_name and c.problem is null)
         then
@@ -497,12 +480,26 @@ as $$
 declare
   attached pgrecall.attachment;
 begin
-  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._bank_to_write(bank);
   perform pgrecall_internal._attachable(relation, key);
+  perform pgrecall_internal._lock_attached(relation);
+  perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._fact_types(bank, array[fact_type]);
   perform pgrecall_internal._check_choice(
     'apply', apply, '{later,commit}',
     'With "later" call pgrecall.sync_table() when changes are to reach the bank.');
+  select a.* into attached
+  from   pgrecall.attachment a
+  where  a.bank_id = attach_table.bank and a.key <> attach_table.key
+    and  to_regclass(a.relation) = attach_table.relation;
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('table %s is attached by column "%s", not "%s"', relation, attached.key,
+                       key),
+      hint    = format('Its memories are known by that. Detach it first, and erase them: select '
+                       'pgrecall.detach_table(%L, %L, true);', bank, attached.relation);
+  end if;
   insert into pgrecall.attachment as a
          (bank_id, relation, note_name, key, columns, fact_type, apply, is_history_kept)
   select attach_table.bank, format('%I.%I', n.nspname, c.relname),
@@ -552,8 +549,12 @@ declare
   attached   pgrecall.attachment;
   memory_ids bigint[];
 begin
-  perform pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._bank_to_write(bank);
   attached := pgrecall_internal._attachment(bank, relation);
+  if to_regclass(attached.relation) is not null then
+    perform pgrecall_internal._lock_attached(attached.relation::regclass);
+  end if;
+  perform pgrecall_internal._locked_bank(bank);
   memory_ids := array(
     select w.memory_id from pgrecall.attached_row w
     where  w.bank_id = detach_table.bank and w.relation = attached.relation);

@@ -6,6 +6,7 @@
 -- equals, the one with the highest confidence, then the latest. The others end now and point to it,
 -- and its proof_count is the sum of all. As of earlier times all of them are found. A memory is
 -- merged only into one that is kept, so that chains of ever less similar memories do not collapse.
+-- A memory of a row of an attached table is not merged: it changes, and goes, with its row.
 -- Texts are grouped by sorting, and one search finds what is similar to a memory that has a
 -- counterpart in all else, so that the work is n log n in the memories of the bank.
 create or replace function pgrecall_internal._duplicates(
@@ -42,6 +43,8 @@ begin
       offset 0
     ) as n
     where  m.bank_id = _duplicates.bank and m.valid_to is null
+      and  not exists (select from pgrecall.attached_row r
+                       where  r.bank_id = _duplicates.bank and r.memory_id = m.memory_id)
   ),
   pair as (
     select c.memory_id, first_value(c.memory_id) over same as other_id,
@@ -146,8 +149,8 @@ comment on function pgrecall.consolidate is
 'min_similarity where one is among the 5 nearest of the other. The memory of the most trusted '
 'source is kept; among equals, the one with the highest confidence, then the latest. The others '
 'end now and point to it, and their proof counts are added up. dry_run, the default, only lists '
-'the pairs, at most top_k; call it again until it returns none. unconsolidate() undoes a call, '
-'unsupersede() one group. Errors: RC001, 22023.';
+'the pairs, at most top_k; call it again until it returns none. Memories of attached tables are '
+'left out. unconsolidate() undoes a call, unsupersede() one group. Errors: RC001, 22023.';
 
 create or replace function pgrecall.unconsolidate(bank text)
 returns setof pgrecall.corrected

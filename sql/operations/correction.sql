@@ -362,9 +362,10 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  last       jsonb;
-  ids        bigint[];
-  version_id bigint;
+  last          jsonb;
+  correction_id bigint;
+  ids           bigint[];
+  other         pgrecall.memory;
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -397,18 +398,31 @@ begin
       and  m.corrections -> -1 -> 'replaced_by' is not distinct from last -> 'replaced_by'
     order  by m.memory_id <> unsupersede.memory_id, m.memory_id
   );
-  -- A version that update_memory() stored ends where it began: at no time there are two. First, as
-  -- both may have the same content.
+  -- Of a memory and the version that update_memory() stored of it, which has a later id than the
+  -- correction, only one holds at a time: the version ends where it began; or, where it is what
+  -- comes back, the memory ends there. First, as both may have the same content.
+  correction_id := (last ->> 'correction_id')::bigint;
   if last ->> 'kind' = 'update' then
-    select m.memory_id into version_id
+    select m.* into other
     from   pgrecall.memory m
     where  m.bank_id = unsupersede.bank and m.memory_id = (last ->> 'replaced_by')::bigint
-      and  m.created_at = (last ->> 'at')::timestamptz and m.corrections is null;
-    if found then
-      perform pgrecall_internal._end_memories(
-        bank, 'update', nextval('pgrecall.id_seq'), array[version_id],
-        array['-infinity'::timestamptz], array[memory_id]);
+      and  greatest(m.memory_id, unsupersede.memory_id) > correction_id;
+    if (other.corrections -> -1 ->> 'correction_id')::bigint > correction_id
+       or other.corrections is not null and other.valid_to <= now()
+    then
+      raise exception using
+        errcode = 'invalid_parameter_value',
+        message = format('memory %s, the other version of memory %s, was corrected since',
+                         other.memory_id, memory_id),
+        hint    = format('Revert that first: select * from pgrecall.unsupersede(%L, %s);', bank,
+                         other.memory_id);
     end if;
+    perform pgrecall_internal._end_memories(
+      bank, 'update', correction_id, array[other.memory_id],
+      array[case when other.memory_id > memory_id then '-infinity' else (
+              select m.valid_from from pgrecall.memory m
+              where  m.bank_id = unsupersede.bank and m.memory_id = unsupersede.memory_id) end],
+      array[memory_id]);
   end if;
   perform pgrecall_internal._restore(bank, ids);
   return query
@@ -418,7 +432,8 @@ $$;
 comment on function pgrecall.unsupersede is
 'Reverts the last correction of a memory: the changes of supersede(), a replacing fact or '
 'consolidate() in its row, and in the rows that were corrected with it for the same successor; the '
-'version that update_memory() made of it ends, as if it had never been. A row that was corrected '
-'again since stays as it is. Returns the restored memories, this one first. Errors: RC001, RC010 '
-'unknown memory, RC015 quarantine() did it, 22023 nothing to revert, or another memory now has the '
-'same content.';
+'version that update_memory() made of it ends, as if it had never been, and comes back by '
+'unsupersede() of the version. A row that was corrected again since stays as it is. Returns the '
+'restored memories, this one first. Errors: RC001, RC010 unknown memory, RC015 quarantine() did '
+'it, 22023 nothing to revert, the version that would end was corrected since, or another memory '
+'now has the same content.';

@@ -75,11 +75,14 @@ begin
     select e.memory_id, e.content_hash,
            case when g.memory_id is null then l.ends_at
                 else (e.last ->> 'valid_to')::timestamptz end as ends_at,
-           case when g.memory_id is null then l.next_id
-                else (e.last ->> 'superseded_by')::bigint end as successor_id
+           case when g.memory_id is null then l.next_id else s.memory_id end as successor_id
     from   ended e
     join   last l on l.memory_id = e.memory_id
     left   join gone g on g.memory_id = l.next_id
+    -- It may be forgotten.
+    left   join pgrecall.memory s
+      on   s.bank_id = _holding_again.bank
+           and s.memory_id = (e.last ->> 'superseded_by')::bigint
   )
   -- Another current memory may say the same by now.
   select distinct on (case when r.ends_at is null then r.content_hash end,
@@ -195,14 +198,24 @@ begin
   set    quarantined = b.quarantined - source
   where  b.bank_id = release.bank;
   perform pgrecall_internal._restore(bank, ids);
+  -- Of "web:*" and "web:1" both may be in quarantine.
+  perform pgrecall.quarantine(bank, k.name)
+  from   jsonb_object_keys(locked.quarantined - source) as k(name)
+  where  pgrecall_internal._is_of_source(k.name, source)
+     or  pgrecall_internal._is_of_source(source, k.name);
+  -- Rows of attached tables that changed meanwhile.
+  update pgrecall.attached_change c
+  set    problem = null
+  where  c.bank_id = release.bank and c.problem is not null;
   return query
   select * from pgrecall_internal._corrected(bank, ids);
 end;
 $$;
 comment on function pgrecall.release is
-'Undoes quarantine() of a source, row for row; memories that were corrected again since stay as '
-'they are. Returns those restored. Errors: RC001, 22023 the source is not in quarantine, or '
-'another memory now says what one of them says.';
+'Undoes quarantine() of a source, row for row; memories that were corrected again since, or whose '
+'source is in quarantine by another name, stay as they are. Rows of attached tables that could not '
+'be stored are tried again. Returns those restored. Errors: RC001, 22023 the source is not in '
+'quarantine, or another memory now says what one of them says.';
 
 create or replace function pgrecall.audit(
   bank text, since timestamptz default '-infinity', source text default null,

@@ -236,6 +236,11 @@ begin
                 and  d.refclassid = 'pg_extension'::regclass))
       and  pg_has_role(p.proowner, 'usage')
       and  not has_function_privilege(reader, p.oid, 'execute')
+      -- What they do not keep back an administrator has.
+      and  exists (
+             select from pg_default_acl d
+             where  d.defaclrole = p.proowner and d.defaclnamespace = 0 and d.defaclobjtype = 'f'
+               and  not exists (select from aclexplode(d.defaclacl) a where a.grantee = 0))
   loop
     execute format('grant execute on function %s to %I', called, reader);
   end loop;

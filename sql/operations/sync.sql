@@ -5,9 +5,10 @@
 -- Another transaction notes its own changes, and its notes become visible together with its rows,
 -- so that nothing is lost, and a row that is read twice gives the same memory. The first pass over
 -- all rows is in order of the key. Rows that cannot be stored (a text that is too long, an unknown
--- fact type) do not hold up others: they are noted with the reason, until they change, and have no
--- memory meanwhile, since that of their former content is not what they say. sync_table() reads the
--- table with the rights of its caller, and calls no cast of a user-defined type.
+-- fact type, a source in quarantine) do not hold up others: they are noted with the reason, until
+-- they change, and have no memory meanwhile, since that of their former content is not what they
+-- say. sync_table() reads the table with the rights of its caller, and calls no cast of a
+-- user-defined type.
 create or replace function pgrecall_internal._attached_facts(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns setof pgrecall_internal.attached_fact
@@ -53,14 +54,18 @@ begin
     left   join pgrecall_internal._attached_facts(attachment, relation, keys) as f
            on f.key = k.key
     left   join lateral (
-      select x.memory_id, x.row_hash,
-             exists (select from pgrecall.memory m
-                     where  m.bank_id = attachment.bank_id and m.memory_id = x.memory_id
-                       and  (m.valid_to is null or m.valid_to > now())) as is_current
+      select x.memory_id, x.row_hash, c.is_current
       from   pgrecall.attached_row x
+      cross  join lateral (
+        select exists (
+          select from pgrecall.memory m
+          where  m.bank_id = attachment.bank_id and m.memory_id = x.memory_id
+            and  (m.valid_to is null or m.valid_to > clock_timestamp())) as is_current
+      ) as c
       where  x.bank_id = attachment.bank_id and x.relation = attachment.relation
         and  x.key = k.key
-      order  by x.memory_id desc
+      -- That which holds, where an update by hand was taken back.
+      order  by c.is_current desc, x.memory_id desc
       limit  1
     ) as w on true
     order  by k.key
@@ -105,13 +110,15 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  compared  pgrecall_internal.attached_fact[] :=
+  compared   pgrecall_internal.attached_fact[] :=
     pgrecall_internal._compared_rows(attachment, relation, keys);
-  added     pgrecall_internal.attached_fact[] := array(
+  added      pgrecall_internal.attached_fact[] := array(
     select c from unnest(compared) as c where c.status = 'new' order by c.key);
-  former    bigint[] := '{}';
-  one       pgrecall_internal.attached_fact;
-  done      pgrecall.synced_table;
+  versions   bigint[] := '{}';
+  gone       bigint[];
+  one        pgrecall_internal.attached_fact;
+  version_id bigint;
+  done       pgrecall.synced_table;
 begin
   delete from pgrecall.attached_change c
   where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
@@ -124,11 +131,11 @@ begin
     if added <> '{}' then
       perform pgrecall_internal._retain_rows(attachment, added);
     end if;
-  exception when sqlstate 'RC003' or sqlstate 'RC008' then
+  exception when sqlstate 'RC003' or sqlstate 'RC008' or sqlstate 'RC015' then
     foreach one in array added loop
       begin
         perform pgrecall_internal._retain_rows(attachment, array[one]);
-      exception when sqlstate 'RC003' or sqlstate 'RC008' then
+      exception when sqlstate 'RC003' or sqlstate 'RC008' or sqlstate 'RC015' then
         insert into pgrecall.attached_change (bank_id, relation, key, problem)
         values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
         done.failed := done.failed + 1;
@@ -139,18 +146,18 @@ begin
   done.changed := 0;
   for one in select c.* from unnest(compared) as c where c.status = 'changed' loop
     begin
-      insert into pgrecall.attached_row (bank_id, memory_id, relation, key, row_hash)
-      select attachment.bank_id, u.memory_id, attachment.relation, one.key, one.row_hash
+      select u.memory_id into version_id
       from   pgrecall.update_memory(
                attachment.bank_id, one.memory_id,
                -- A column that is null now takes its field away.
                (select jsonb_object_agg(e.key, null) from jsonb_each(attachment.columns) as e)
-               || one.fact) as u
-      on conflict on constraint attached_row_pkey do update
-      set    row_hash = excluded.row_hash;
+               || one.fact) as u;
+      update pgrecall.attached_row w
+      set    row_hash = one.row_hash
+      where  w.bank_id = attachment.bank_id and w.memory_id = version_id;
       done.changed := done.changed + 1;
-      former := former || one.memory_id;
-    exception when sqlstate 'RC003' or sqlstate 'RC008' then
+      versions := versions || version_id;
+    exception when sqlstate 'RC003' or sqlstate 'RC008' or sqlstate 'RC015' then
       insert into pgrecall.attached_change (bank_id, relation, key, problem)
       values (attachment.bank_id, attachment.relation, one.key, sqlerrm);
       done.failed := done.failed + 1;
@@ -160,23 +167,24 @@ begin
       -- The hash of no row: should the row have its former content again, it is added.
       update pgrecall.attached_row w
       set    row_hash = sha256('')
-      where  w.bank_id = attachment.bank_id and w.memory_id = one.memory_id;
-      former := former || one.memory_id;
+      where  w.bank_id = attachment.bank_id and w.relation = attachment.relation
+        and  w.key = one.key;
     end;
   end loop;
-  if attachment.is_history_kept then
-    former := '{}';
-  end if;
   -- What the table no longer has is erased, with its former contents.
-  perform pgrecall.forget(attachment.bank_id, former || array(
+  gone := array(
     select w.memory_id
     from   unnest(compared) as c
     cross  join lateral (
       select x.memory_id from pgrecall.attached_row x
       where  x.bank_id = attachment.bank_id and x.relation = attachment.relation
         and  x.key = c.key) as w
-    where  c.status = 'gone'))
-  where   former <> '{}' or 'gone' = any (array(select c.status from unnest(compared) as c));
+    where  c.status = 'gone'
+       or  c.status = 'changed' and not attachment.is_history_kept
+           and w.memory_id <> all (versions));
+  if gone <> '{}' then
+    perform pgrecall.forget(attachment.bank_id, gone);
+  end if;
   select count(*) filter (where c.status = 'gone'), count(*) filter (where c.status = 'same')
   into   done.removed, done.unchanged
   from   unnest(compared) as c;

@@ -265,7 +265,7 @@ begin
              and  x.valid_to is not null
            offset 0  -- found by the hash, not by the order
          ) as m
-         where  (m.valid_to > now() or m.valid_to = f.expires_at
+         where  (m.valid_to > greatest(now(), m.valid_from) or m.valid_to = f.expires_at
                  or f.is_replacing and m.superseded_by is not null
                     and (f.is_passed or m.valid_from = f.mentioned_at)
                  or m.corrections -> -1 ->> 'kind' = 'consolidate'

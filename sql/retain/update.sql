@@ -130,21 +130,21 @@ begin
       where  y.bank_id = bank.bank_id and y.memory_id = former.memory_id
       offset 0
     ) as x
-    where  not changes ? 'text'
-           or x.from_id = any (mentioned) and x.to_id = any (mentioned)
-              and (pgrecall_internal._is_kind_in(
-                     x.kind, bank.text_search_config::regconfig, words)
-                   or not pgrecall_internal._is_kind_in(
-                     x.kind, bank.text_search_config::regconfig, former_words))
+    where  x.from_id = any (mentioned) and x.to_id = any (mentioned)
+      and  (not changes ? 'text'
+            or pgrecall_internal._is_kind_in(
+                 x.kind, bank.text_search_config::regconfig, words)
+            or not pgrecall_internal._is_kind_in(
+                 x.kind, bank.text_search_config::regconfig, former_words))
     order  by x.relation_id
     on conflict do nothing;
   end if;
 end;
 $$;
 comment on function pgrecall_internal._copy_mentions is
-'Copies mentions and relations of a memory to its new version, unless the changes give them. Of a '
-'new text: the entities that it names, and the relations between entities that the version '
-'mentions, unless the former text had words for the kind and the new one has none.';
+'Copies mentions and relations of a memory to its new version, unless the changes give them: '
+'relations between entities that the version mentions. Of a new text: the entities that it names, '
+'and no relation for whose kind the former text had words and the new one has none.';
 
 create or replace function pgrecall_internal._copy_parts(
   bank pgrecall.bank, from_id bigint, to_id bigint, changes jsonb)
@@ -184,12 +184,17 @@ begin
     and  case x.kind when 'text' then not changes ? 'text'
                      when 'question' then not changes ? 'questions' end
   on conflict on constraint embedding_pkey do nothing;
+  insert into pgrecall.attached_row (bank_id, memory_id, relation, key, row_hash)
+  select bank.bank_id, _copy_parts.to_id, x.relation, x.key, x.row_hash
+  from   pgrecall.attached_row x
+  where  x.bank_id = bank.bank_id and x.memory_id = _copy_parts.from_id
+  on conflict on constraint attached_row_pkey do nothing;
 end;
 $$;
 comment on function pgrecall_internal._copy_parts is
 'Copies to the new version of a memory what the changes leave as it was: mentions and relations '
 '(_copy_mentions()), causal links in both directions, the embedding of an unchanged text, '
-'questions.';
+'questions, and which row of an attached table it is of.';
 
 create or replace function pgrecall.update_memory(
   bank text, memory_id bigint, changes jsonb, model text default null)
@@ -217,7 +222,10 @@ begin
   end if;
   select m.* into memory from pgrecall.memory m
   where  m.bank_id = update_memory.bank and m.memory_id = update_memory.memory_id;
-  if memory.valid_to <= now() then
+  -- Another transaction, which began after this one, may have ended it.
+  if memory.valid_to <= now()
+     or memory.valid_to <= clock_timestamp() and memory.corrections is not null
+  then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('memory %s ended at %s', memory_id, memory.valid_to),
@@ -253,10 +261,13 @@ begin
   if is_new then
     -- As of earlier times the old version was known.
     update pgrecall.memory m
-    set    valid_from = least(now(), m.valid_to), is_linked = true
+    set    valid_from = least(greatest(now(), memory.valid_from), m.valid_to), is_linked = true
     where  m.bank_id = update_memory.bank and m.memory_id = new_id;
   end if;
+  -- The version may be counted already.
+  perform pgrecall_internal._recount_mentions(bank, array[new_id], -1);
   perform pgrecall_internal._copy_parts(locked, memory_id, new_id, changes);
+  perform pgrecall_internal._recount_mentions(bank, array[new_id], 1);
   perform pgrecall_internal._link_memories(bank, array[new_id]);
   select s.* into updated from pgrecall.stored_memories(bank, array[new_id]) as s;
   updated.ended_entities := array(
@@ -294,6 +305,7 @@ comment on function pgrecall.update_memory is
 'brings it back in place of the new one. Causal links and questions are kept unless given, '
 'entities and relations too, but a new text keeps only those that it still names: an entity by one '
 'of its names, a relation by both its ends and, where the old text had a word for its kind, such a '
-'word. ended_entities and ended_relations tell which the new version no longer has. A new text '
-'needs an embedding: pass one, with its model, or let embed_pending() name it. Errors: RC001, '
-'RC010 unknown memory, 22023 nothing to change, or it has ended, and those of retain().';
+'word; of given entities the relations between them. ended_entities and ended_relations tell which '
+'the new version no longer has. A new text needs an embedding: pass one, with its model, or let '
+'embed_pending() name it. Errors: RC001, RC010 unknown memory, 22023 nothing to change, or it has '
+'ended, and those of retain().';

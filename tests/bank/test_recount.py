@@ -92,6 +92,13 @@ def update(connection: Connection, ids: list[int]) -> None:
     value(connection, "select pgrecall.forget('b', %s)", ids[:1])
 
 
+def update_often(connection: Connection, ids: list[int]) -> None:
+    for memory_id in ids[:12]:  # several are counted as they are stored
+        change = '{"tags": ["x"]}'
+        rows(connection, "select * from pgrecall.update_memory('b', %s, %s)", memory_id, change)
+    connection.execute("select pgrecall.refresh_statistics('b')")
+
+
 def retain_again(connection: Connection, ids: list[int]) -> None:
     again = [fact | {"entities": [*fact["entities"], "Cy", "Dee"]} for fact in facts(0, 60)]
     assert retain(connection, again)[:40] == ids
@@ -142,6 +149,7 @@ def sent(first: int, count: int) -> Any:
         forget_uncounted,
         replace,
         update,
+        update_often,
         retain_again,
         quarantine,
         expire,

@@ -263,6 +263,95 @@ def test_a_row_that_can_no_longer_be_stored_has_no_memory(
     assert rows(bank, HELD) == rows(bank, SAID)
 
 
+def test_a_version_made_by_hand_follows_its_row(bank: Connection) -> None:
+    attach(bank)
+    sync(bank)
+    for key in ("1", "2"):
+        bank.execute(
+            "select pgrecall.update_memory('b', memory_id, '{\"tags\": [\"checked\"]}')"
+            " from pgrecall.attached_row where key = %s",
+            [key],
+        )
+
+    bank.execute("update ticket set body = 'Closed.' where id = 1")
+    bank.execute("delete from ticket where id = 2")
+
+    assert sync(bank) == {"changed": 1, "removed": 1}
+    assert rows(bank, HELD) == rows(bank, SAID)
+    assert column(bank, "select text from pgrecall.memory where valid_to is null") == ["Closed."]
+
+
+def test_no_former_version_is_left_where_no_history_is_kept(bank: Connection) -> None:
+    attach(bank, is_history_kept=False)
+    sync(bank)
+    bank.execute(
+        "select pgrecall.update_memory('b', memory_id, '{\"tags\": [\"checked\"]}')"
+        " from pgrecall.attached_row where key = '1'"
+    )
+
+    bank.execute("update ticket set body = 'Closed.' where id = 1")
+
+    assert sync(bank) == {"changed": 1}
+    assert column(bank, "select text from pgrecall.memory order by memory_id desc") == [
+        "Closed.",
+        "The shop was open again.",
+    ]
+
+
+def test_a_version_brought_back_by_hand_follows_its_row(bank: Connection) -> None:
+    attach(bank)
+    sync(bank)
+    bank.execute("update ticket set body = 'Closed.' where id = 1")
+    sync(bank)
+    bank.execute(
+        "select pgrecall.unsupersede('b', min(memory_id)) from pgrecall.attached_row"
+        " where key = '1'"
+    )
+
+    bank.execute("update ticket set body = 'Open again.' where id = 1")
+
+    assert sync(bank) == {"changed": 1}
+    assert rows(bank, HELD) == rows(bank, SAID)
+
+
+def test_a_row_of_a_source_in_quarantine_waits_for_its_release(bank: Connection) -> None:
+    attach(bank)
+    sync(bank)
+    call(bank, "quarantine", bank="b", source="public.ticket:1")
+    bank.execute("update ticket set body = 'Closed.'")
+
+    assert sync(bank) == {"added": 1, "changed": 1, "failed": 1}
+    assert state(bank).problem.endswith('source "public.ticket:1" is in quarantine')
+    call(bank, "release", bank="b", source="public.ticket:1")
+
+    assert sync(bank) == {"changed": 1}
+    assert rows(bank, HELD) == rows(bank, SAID)
+
+
+def test_rows_that_say_the_same_are_not_merged(bank: Connection) -> None:
+    bank.execute("update ticket set body = 'Same.', author = null, watchers = '{}'")
+    bank.execute("update ticket set opened_at = null")
+    attach(bank)
+    sync(bank)
+
+    assert call(bank, "consolidate", bank="b") == []
+
+
+def test_attached_again_by_another_key_is_refused(bank: Connection) -> None:
+    bank.execute(
+        "alter table ticket add code text not null unique generated always as (id::text) stored"
+    )
+    attach(bank)
+
+    with refused(
+        bank,
+        "22023",
+        'table ticket is attached by column "id", not "code"',
+        r"select pgrecall.detach_table\('b', 'public.ticket', true\);$",
+    ):
+        attach(bank, key="code")
+
+
 def test_attached_again_with_other_columns_changes_what_differs(bank: Connection) -> None:
     attach(bank)
     sync(bank)
@@ -381,6 +470,37 @@ def test_a_change_is_refused_where_row_security_hides_the_bank(bank: Connection)
     sync(bank)
 
     assert rows(bank, HELD) == rows(bank, SAID)
+
+
+def test_a_dropped_bank_keeps_no_change_of_a_table_behind_its_fence(bank: Connection) -> None:
+    bank.execute("select pgrecall.create_roles()")
+    bank.execute("create role b in role pgrecall_writer")
+    bank.execute("select pgrecall.enable_row_security()")
+    bank.execute("grant create on schema public to b")
+    bank.execute("alter table ticket owner to b")
+    bank.execute("set local role b")
+    attach(bank)
+    bank.execute("reset role")
+
+    bank.execute("select pgrecall.drop_bank('b')")
+    bank.execute("set local role b")
+    bank.execute("update ticket set body = 'Still written.'")
+
+    assert rows(bank, "select from pg_proc where proname like 'pgrecall\\_%%'") == []
+
+
+def test_what_an_upgrade_replaces_decides_whether_a_change_is_noted(bank: Connection) -> None:
+    attach(bank)
+    sync(bank)
+    bank.execute(
+        "create or replace function pgrecall_internal._noted_attachment("
+        "name text, relation text) returns pgrecall.attachment"
+        " language plpgsql as $$begin return null; end$$"
+    )
+
+    bank.execute("update ticket set body = 'Not noted.'")
+
+    assert state(bank).pending == 0
 
 
 def test_who_does_not_see_all_rows_is_refused(bank: Connection) -> None:
@@ -653,3 +773,23 @@ def test_at_commit_the_bank_is_locked_only_when_all_rows_are(
 
     assert state(committed).status == "current"
     assert rows(committed, HELD) == rows(committed, SAID)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["attach_table('b', 'ticket', 'id', 'title')", "detach_table('b', 'ticket')", "drop_bank('b')"],
+)
+def test_who_changes_the_triggers_waits_for_writers_without_the_bank(
+    committed: Connection, database: str, change: str
+) -> None:
+    attach(committed, apply="commit")
+    sync(committed)
+    with psycopg.connect(database) as writer, psycopg.connect(database, autocommit=True) as owner:
+        writer.execute("update ticket set body = 'Changed.' where id = 1")
+        with ThreadPoolExecutor(1) as pool:
+            changing = pool.submit(owner.execute, f"select * from pgrecall.{change}".encode())
+            waiting(committed, owner.info.backend_pid)
+            writer.commit()  # takes the bank
+            changing.result()
+
+    assert column(committed, "select body from ticket where id = 1") == ["Changed."]

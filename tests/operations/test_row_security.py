@@ -387,6 +387,16 @@ def test_the_roles_call_functions_that_the_server_keeps_from_everybody(bare_data
     assert found[0][0]
 
 
+def test_what_was_taken_from_everybody_is_not_given_to_the_roles(connection: Connection) -> None:
+    connection.execute("select pgrecall.create_roles('t')")
+    connection.execute("revoke execute on function pgrecall.quarantine from public")
+
+    connection.execute("select pgrecall.create_roles('t')")
+
+    may = "select has_function_privilege('t_admin', 'pgrecall.quarantine'::regproc, 'execute')"
+    assert not value(connection, may)
+
+
 def test_an_owner_who_is_no_superuser_makes_the_roles(empty_database: str) -> None:
     with psycopg.connect(empty_database) as connection:
         name = connection.info.dbname

@@ -248,6 +248,20 @@ def test_up_to_where_another_source_took_over(bank: Connection) -> None:
     assert recalled(bank, QUESTION, as_of="2025-02-15") == ["The deploy window is Tuesday"]
 
 
+def test_what_was_ended_by_a_forgotten_memory_before_holds_no_quarantine_up(
+    bank: Connection,
+) -> None:
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {}})
+    old, forgotten, lie = retain(bank, ["Old", "Newer", {"text": "Lie", "source_id": "forum:1"}])
+    for successor in (forgotten, lie):
+        call(bank, "supersede", bank="b", memory_id=old, superseded_by=successor)
+    call(bank, "forget", bank="b", memory_ids=[forgotten])
+
+    changed = call(bank, "quarantine", bank="b", source="forum:1")
+
+    assert [(row.memory_id, row.superseded_by) for row in changed] == [(lie, None), (old, None)]
+
+
 def test_release_brings_every_row_back(bank: Connection) -> None:
     call(bank, "configure_bank", bank="b", settings={"source_trust": {}})
     for fact in keyed(TRUTH, "2025-01-01"), keyed(LIE, "2025-02-01"):
@@ -282,6 +296,22 @@ def test_what_quarantine_did_is_undone_by_release_alone(bank: Connection) -> Non
         call(bank, "release", bank="b", source="web")
     with refused(bank, "22023", 'source must be a name of 1 to 500 characters, not "*"'):
         call(bank, "quarantine", bank="b", source="*")
+
+
+@pytest.mark.parametrize("names", [("forum:1", "forum:*"), ("forum:*", "forum:1")])
+def test_what_is_in_quarantine_by_two_names_is_released_by_both(
+    bank: Connection, names: tuple[str, str]
+) -> None:
+    retain(bank, [{"text": "Said", "source_id": "forum:1"}])
+    before = memories(bank)
+    for name in names:
+        call(bank, "quarantine", bank="b", source=name)
+
+    call(bank, "release", bank="b", source=names[0])
+    assert call(bank, "list_memories", bank="b", filter="text = 'Said'") == []
+    call(bank, "release", bank="b", source=names[1])
+
+    assert memories(bank) == before
 
 
 def test_messages_of_a_source_in_quarantine_are_in_no_answer(bank: Connection) -> None:

@@ -13,7 +13,17 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from pgrecall import Recall
-from sqlcalls import Connection, column, contents, retain, retained, rows, value, waiting
+from sqlcalls import (
+    Connection,
+    column,
+    contents,
+    refused,
+    retain,
+    retained,
+    rows,
+    value,
+    waiting,
+)
 
 T = TypeVar("T")
 WRITERS = 16
@@ -317,6 +327,30 @@ def test_writers_of_one_fact_name_or_key_take_turns(
     assert_is_whole(bank)
 
 
+def test_what_another_has_ended_since_a_transaction_began_is_not_updated(
+    database: str, bank: Connection
+) -> None:
+    (first,) = retain(bank, ["Ana likes tea"])
+    changed = "select memory_id from pgrecall.update_memory('b', %s, %s)"
+    with psycopg.connect(database) as older:
+        older.execute("select now()")
+        second = value(bank, changed, first, '{"text": "Ana likes milk"}')
+
+        ended_at = value(
+            bank, "select valid_to::text from pgrecall.memory order by memory_id limit 1"
+        )
+        with refused(older, "22023", f"memory {first} ended at {ended_at}", f"memory {second},"):
+            older.execute(changed, [first, '{"tags": ["x"]}'])
+        older.execute(changed, [second, '{"tags": ["x"]}'])
+
+    overlaps = (
+        "select x.memory_id, y.memory_id from pgrecall.memory x join pgrecall.memory y"
+        " on x.memory_id < y.memory_id"
+        " and tstzrange(x.valid_from, x.valid_to) && tstzrange(y.valid_from, y.valid_to)"
+    )
+    assert rows(bank, overlaps) == []
+
+
 def test_transactions_over_two_banks_in_opposite_order_do_not_deadlock(
     database: str, bank: Connection
 ) -> None:
@@ -357,6 +391,34 @@ def test_a_fact_that_commits_late_is_counted_and_found(database: str, bank: Conn
     ]
     assert rows(bank, "select task, documents from pgrecall.maintain('b')")[0][0] == "count"
     assert rows(bank, counted) == [(61, 0)]
+
+
+def test_a_fact_that_commits_while_others_are_counted_is_counted(
+    database: str, bank: Connection
+) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    bank.execute("alter function pgrecall_internal._settled_id rename to settled_id")
+    bank.execute(
+        "create function pgrecall_internal._settled_id(bank pgrecall.bank) returns bigint"
+        " language plpgsql as $$begin perform pg_advisory_xact_lock(77);"
+        " return pgrecall_internal.settled_id(bank); end$$"
+    )
+    bank.execute("select pg_advisory_lock(77)")
+    with (
+        psycopg.connect(database) as late,
+        psycopg.connect(database, autocommit=True) as counting,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        retain(late, ["late"])
+        result = pool.submit(retain, counting, [fact(n) for n in range(40, 60)])
+        waiting(bank, counting.info.backend_pid)
+        late.commit()
+        bank.execute("select pg_advisory_unlock(77)")
+        result.result(DEADLINE_S)
+
+    assert column(bank, "select document_count + waiting from pgrecall.bank_statistics('b')") == [
+        61
+    ]
 
 
 @pytest.mark.parametrize("call", ["refresh_statistics('b')", "maintain()", "reembed_finish('b')"])

@@ -57,6 +57,14 @@ def update(bank: Connection, memory_id: int, **changes: Any) -> Any:
     return row
 
 
+def day_earlier(bank: Connection) -> None:
+    """Let all memories be a day older than what follows in the transaction."""
+    bank.execute(
+        "update pgrecall.memory set created_at = created_at - interval '1 day',"
+        " valid_from = valid_from - interval '1 day'"
+    )
+
+
 # Listing
 
 
@@ -335,6 +343,8 @@ LEADS = {
          ["Atlas", "Maya", "Porto"], ["Atlas based_in Porto"], ["Maya leads Atlas"]),
         ({"text": "She leads it.", "entities": ["Maya", "Atlas"]}, ["Atlas", "Maya"],
          ["Maya leads Atlas"], ["Atlas based_in Porto"]),
+        ({"entities": ["Maya", "Atlas"]}, ["Atlas", "Maya"], ["Maya leads Atlas"],
+         ["Atlas based_in Porto"]),
         ({"text": "It is so.", "relations": LEADS["relations"]}, ["Atlas", "Maya", "Porto"],
          ["Maya leads Atlas", "Atlas based_in Porto"], []),
         ({"tags": ["x"]}, ["Atlas", "Maya", "Porto"],
@@ -435,9 +445,65 @@ def test_an_update_of_all_but_the_content_is_taken_back(bank: Connection) -> Non
     assert new.memory_id != old
 
 
+def test_an_update_that_was_taken_back_comes_back(bank: Connection) -> None:
+    old = id_of(bank, "Atlas went live")
+    day_earlier(bank)
+    new = update(bank, old, text="Atlas went live at last").memory_id
+    spans = "select memory_id, valid_from, valid_to, superseded_by from pgrecall.memory order by 1"
+    updated = rows(bank, spans)
+    call(bank, "unsupersede", bank="b", memory_id=old)
+    reverted = rows(bank, spans)
+
+    call(bank, "unsupersede", bank="b", memory_id=new)
+    again = rows(bank, spans)
+    call(bank, "unsupersede", bank="b", memory_id=old)
+
+    assert again == updated
+    assert rows(bank, spans) == reverted
+
+
+@pytest.mark.parametrize("correction", ["update", "supersede"])
+def test_what_was_corrected_since_is_reverted_before_its_former_version(
+    bank: Connection, correction: str
+) -> None:
+    first = id_of(bank, "Atlas went live")
+    second = update(bank, first, text="Atlas went live at last").memory_id
+    if correction == "update":
+        update(bank, second, text="Atlas went live in April")
+    else:
+        call(bank, "supersede", bank="b", memory_id=second)
+
+    with refused(
+        bank,
+        "22023",
+        f"memory {second}, the other version of memory {first}, was corrected since",
+        rf"^Revert that first: select \* from pgrecall.unsupersede\('b', {second}\);$",
+    ):
+        call(bank, "unsupersede", bank="b", memory_id=first)
+    for memory_id in (second, first):
+        call(bank, "unsupersede", bank="b", memory_id=memory_id)
+
+    assert sorted(texts(bank)) == sorted(fact["text"] for fact in FACTS)
+
+
+def test_a_version_of_what_no_longer_holds_is_not_brought_back(bank: Connection) -> None:
+    first = id_of(bank, "Atlas went live")
+    day_earlier(bank)
+    second = update(bank, first, text="Atlas went live at last").memory_id
+    call(bank, "unsupersede", bank="b", memory_id=first)
+    update(bank, first, text="Atlas went live in April")
+
+    with refused(
+        bank,
+        "22023",
+        f"memory {first}, the other version of memory {second}, was corrected since",
+        rf"unsupersede\('b', {first}\);$",
+    ):
+        call(bank, "unsupersede", bank="b", memory_id=second)
+
+
 def test_a_fact_that_an_update_met_stays_when_it_is_taken_back(bank: Connection) -> None:
     old, met = id_of(bank, "Bo likes tea"), id_of(bank, "Ana leads Atlas")
-    bank.execute("update pgrecall.memory set created_at = created_at - interval '1 day'")
 
     assert update(bank, old, **FACTS[2], fact_type="world").memory_id == met
     call(bank, "unsupersede", bank="b", memory_id=old)
