@@ -2209,7 +2209,9 @@ class AsyncRecall:
     def _is_outside_transaction(self) -> bool:
         """Return whether a failed statement does not abort a transaction of the caller."""
         connection = self._source
-        return not isinstance(connection, psycopg.AsyncConnection) or (owns_transaction(connection))
+        # A statement of another task or thread is no transaction on a connection of the client.
+        is_theirs = isinstance(connection, psycopg.AsyncConnection) and self._dsn is None
+        return not is_theirs or owns_transaction(cast("Connection", connection))
 
     async def _run(self, call: Call[Row, T], trace: Trace | None = None) -> T:
         """Send a call that may write."""

@@ -2175,7 +2175,9 @@ class Recall:
     def _is_outside_transaction(self) -> bool:
         """Return whether a failed statement does not abort a transaction of the caller."""
         connection = self._source
-        return not isinstance(connection, psycopg.Connection) or (owns_transaction(connection))
+        # A statement of another task or thread is no transaction on a connection of the client.
+        is_theirs = isinstance(connection, psycopg.Connection) and self._dsn is None
+        return not is_theirs or owns_transaction(cast("Connection", connection))
 
     def _run(self, call: Call[Row, T], trace: Trace | None = None) -> T:
         """Send a call that may write."""

@@ -151,6 +151,18 @@ def test_threads_that_share_a_lost_connection_open_one(
         assert drop_connections(admin) == 1
 
 
+def test_a_connection_that_another_thread_uses_is_in_no_transaction(database: str) -> None:
+    with Recall.connect(database, embedder=None) as memory, ThreadPoolExecutor(1) as threads:
+        connection: Any = memory._source
+        slow = threads.submit(connection.execute, "select pg_sleep(0.5)")
+        active = psycopg.pq.TransactionStatus.ACTIVE
+        wait_until(lambda: connection.info.transaction_status == active)
+
+        # Otherwise it would begin one, in which the writes of the thread would be too.
+        assert memory._is_outside_transaction()
+        slow.result()
+
+
 def test_a_caller_s_connection_is_not_replaced(database: str, bank: str, admin: Connection) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         memory = Recall(connection, embedder=None)
