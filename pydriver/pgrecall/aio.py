@@ -8,14 +8,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import datetime, tzinfo
 from functools import partial
-from math import ceil
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import psycopg
-from psycopg.conninfo import make_conninfo
 
 from pgrecall import calls
 from pgrecall.arguments import check_type
@@ -30,6 +28,7 @@ from pgrecall.connection.connecting import (
     async_pipeline,
     check_alive,
     is_alive,
+    limited_dsn,
     named_dsn,
     owns_transaction,
 )
@@ -2441,8 +2440,8 @@ def _check_source(connection: object) -> None:
 
 
 async def _connected(dsn: str, seconds: float | None = None) -> Connection:
-    """Open a connection within a time limit, rounded to whole seconds for libpq."""
-    limited = dsn if seconds is None else make_conninfo(dsn, connect_timeout=ceil(seconds))
+    """Open a connection, within a time limit."""
+    limited = dsn if seconds is None else limited_dsn(dsn, seconds)
     return await psycopg.AsyncConnection.connect(limited, autocommit=True)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, tzinfo
 from functools import partial
-from math import ceil
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
@@ -15,7 +14,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import psycopg
-from psycopg.conninfo import make_conninfo
 
 from pgrecall import calls
 from pgrecall.arguments import check_type
@@ -29,6 +27,7 @@ from pgrecall.connection.concurrency import BoundedWork
 from pgrecall.connection.connecting import (
     check_alive,
     is_alive,
+    limited_dsn,
     named_dsn,
     owns_transaction,
     pipeline,
@@ -2403,8 +2402,8 @@ def _check_source(connection: object) -> None:
 
 
 def _connected(dsn: str, seconds: float | None = None) -> Connection:
-    """Open a connection within a time limit, rounded to whole seconds for libpq."""
-    limited = dsn if seconds is None else make_conninfo(dsn, connect_timeout=ceil(seconds))
+    """Open a connection, within a time limit."""
+    limited = dsn if seconds is None else limited_dsn(dsn, seconds)
     return psycopg.Connection.connect(limited, autocommit=True)
 
 

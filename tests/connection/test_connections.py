@@ -45,6 +45,7 @@ from pgrecall import (
 )
 from pgrecall._version import __version__
 from pgrecall.connection import tracing
+from pgrecall.connection.connecting import limited_dsn
 from pgrecall.connection.tracing import SLOW_CONNECTION_SECONDS
 from servers import Server
 from toys import toy_embed
@@ -352,6 +353,34 @@ def test_a_cancelled_task_ends_its_statement(
             return await memory._run(calls.operations.version())  # the connection came back clean
 
     assert asyncio.run(body()) == __version__
+
+
+@pytest.mark.parametrize(
+    ("dsn", "seconds", "limit"),
+    [
+        ("host=a", 0.0, "1"),
+        ("host=a", 1.2, "2"),
+        ("host=a connect_timeout=0", 5, "5"),
+        ("host=a connect_timeout=3", 60, "3"),
+    ],
+)
+def test_connecting_takes_no_longer_than_the_deadline_or_the_dsn_allows(
+    dsn: str, seconds: float, limit: str
+) -> None:
+    assert conninfo_to_dict(limited_dsn(dsn, seconds))["connect_timeout"] == limit
+
+
+def test_a_replica_that_does_not_answer_is_left_out_within_a_deadline(
+    database: str, bank: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        replica = make_conninfo(database, host="127.0.0.1", hostaddr=None, port=port)
+        with Recall.connect(database, embedder=None, replicas=[replica]) as memory:
+            start = time.monotonic()
+
+            assert memory.recall(bank, "Atlas", timeout=30)
+            assert time.monotonic() - start < 20
 
 
 @pytest.mark.parametrize("pool_size", [None, pytest.param(1, marks=needs_pool)])

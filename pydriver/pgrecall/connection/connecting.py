@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from math import ceil
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall._version import __version__
 
@@ -16,6 +17,16 @@ from pgrecall._version import __version__
 def named_dsn(dsn: str) -> str:
     """Add an application_name to a DSN, unless the DSN or PGAPPNAME has one."""
     return make_conninfo(dsn, fallback_application_name=f"pgrecall {__version__}")
+
+
+def limited_dsn(dsn: str, seconds: float) -> str:
+    """Limit the time to connect to that of the DSN or, if that is less, to some seconds.
+
+    libpq takes whole seconds, of which 0 would mean no limit.
+    """
+    known = int(float(conninfo_to_dict(dsn).get("connect_timeout") or 0))
+    limit = max(1, ceil(seconds))
+    return make_conninfo(dsn, connect_timeout=min(known, limit) if known > 0 else limit)
 
 
 def is_alive(connection: psycopg.BaseConnection[Any]) -> bool:
