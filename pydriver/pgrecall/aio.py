@@ -25,6 +25,7 @@ from pgrecall.calls.recall import Answer
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import AsyncBoundedWork
 from pgrecall.connection.connecting import (
+    async_held,
     async_pipeline,
     check_alive,
     is_alive,
@@ -2326,7 +2327,8 @@ class AsyncRecall:
         trace.is_sent = False
         source = self._source
         if isinstance(source, psycopg.AsyncConnection):
-            async with self._turn:  # otherwise a pipeline would include statements of others
+            # Otherwise a pipeline would include statements of others.
+            async with async_held(self._turn, trace.left):
                 source = cast("Connection", self._source)
                 if self._dsn is not None and not is_alive(source):
                     self._source = await _connected(self._dsn, trace.left)

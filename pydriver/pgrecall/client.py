@@ -26,6 +26,7 @@ from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import BoundedWork
 from pgrecall.connection.connecting import (
     check_alive,
+    held,
     is_alive,
     limited_dsn,
     named_dsn,
@@ -2288,7 +2289,8 @@ class Recall:
         trace.is_sent = False
         source = self._source
         if isinstance(source, psycopg.Connection):
-            with self._turn:  # otherwise a pipeline would include statements of others
+            # Otherwise a pipeline would include statements of others.
+            with held(self._turn, trace.left):
                 source = cast("Connection", self._source)
                 if self._dsn is not None and not is_alive(source):
                     self._source = _connected(self._dsn, trace.left)

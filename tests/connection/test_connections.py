@@ -355,6 +355,24 @@ def test_a_cancelled_task_ends_its_statement(
     assert asyncio.run(body()) == __version__
 
 
+def test_a_deadline_counts_the_wait_for_a_connection_that_others_use(
+    database: str, bank: str
+) -> None:
+    passed = r"the timeout of 0\.1 s passed"
+    memory = Recall.connect(database, embedder=None)
+    with memory, memory._turn, pytest.raises(OutOfTime, match=passed):
+        memory.recall(bank, "Atlas", timeout=0.1)
+
+    async def body() -> None:
+        async with await AsyncRecall.connect(database, embedder=None) as memory:
+            async with memory._turn:
+                with pytest.raises(OutOfTime, match=passed):
+                    await memory.recall(bank, "Atlas", timeout=0.1)
+            assert await memory.recall(bank, "Atlas", timeout=60)
+
+    asyncio.run(body())
+
+
 @pytest.mark.parametrize(
     ("dsn", "seconds", "limit"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from math import ceil
@@ -12,6 +13,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall._version import __version__
+
+_IN_USE = "another call uses the connection"
 
 
 def named_dsn(dsn: str) -> str:
@@ -54,6 +57,31 @@ def owns_transaction(connection: psycopg.BaseConnection[object]) -> bool:
     """Return whether a statement sent now is a transaction of its own."""
     idle = psycopg.pq.TransactionStatus.IDLE
     return connection.autocommit and connection.info.transaction_status == idle
+
+
+@contextmanager
+def held(lock: threading.Lock, seconds: float | None) -> Iterator[None]:
+    """Hold a lock; wait so many seconds for it at most."""
+    if not lock.acquire(timeout=-1 if seconds is None else seconds):
+        raise psycopg.OperationalError(_IN_USE)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@asynccontextmanager
+async def async_held(lock: asyncio.Lock, seconds: float | None) -> AsyncIterator[None]:
+    """Hold a lock; wait so many seconds for it at most."""
+    waiting = asyncio.ensure_future(lock.acquire())
+    try:
+        done, _ = await asyncio.wait((waiting,), timeout=seconds)
+        if not done:
+            raise psycopg.OperationalError(_IN_USE)
+        yield
+    finally:
+        if not waiting.cancel():  # it has the lock
+            lock.release()
 
 
 @contextmanager
