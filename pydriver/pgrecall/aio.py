@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from asyncio import Lock
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -12,6 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from weakref import WeakSet
 
 import psycopg
 
@@ -188,6 +190,8 @@ class AsyncRecall:
         self._standbys: dict[int, AsyncRecall] = {}
         self._pool_size: int | None = None
         self._is_closed = False
+        self._inherited: object = None  # in the child of a fork, the source of its parent
+        _CLIENTS.add(self)
 
     @classmethod
     async def connect(
@@ -206,7 +210,7 @@ class AsyncRecall:
     ) -> Self:
         """Open a connection in autocommit mode; :meth:`close` or ``with`` closes it.
 
-        A lost connection is reopened.
+        A lost connection is reopened. The child of a fork opens connections of its own.
 
         Args:
             dsn: Connection string. Default: PGRECALL_DSN, else the embedded server, with pgrecall
@@ -232,9 +236,8 @@ class AsyncRecall:
 
         check_type("pool_size", pool_size, int | None)
         server = named_dsn(await _compute(ready_dsn, dsn))
-        source = await _connected(server) if pool_size is None else await _pool(server, pool_size)
         recall = cls(
-            source,
+            await _opened(server, pool_size),
             embedder=embedder,
             reranker=reranker,
             timezone=timezone,
@@ -257,7 +260,8 @@ class AsyncRecall:
             self._dsn = None
             if self._log is not None:
                 await _compute(self._log.close)
-            await cast("Connection", self._source).close()
+            if self._source is not self._inherited:
+                await cast("Connection", self._source).close()
             self._is_closed = True
 
     async def __aenter__(self) -> Self:
@@ -2248,12 +2252,10 @@ class AsyncRecall:
         if place not in self._standbys:
             source = self._replicas.sources[place]
             dsn = replica_dsn(source) if isinstance(source, str) else None
-            if dsn is not None and self._pool_size is not None:
-                source = await _pool(dsn, self._pool_size)
-            elif dsn is not None:
-                source = await _connected(dsn, trace.left)
+            if dsn is not None:
+                source = await _opened(dsn, self._pool_size, trace.left)
             opened = AsyncRecall(cast("AsyncPool", source), embedder=None, reranker=None)
-            opened._dsn = dsn
+            opened._dsn, opened._pool_size = dsn, self._pool_size
             if self._standbys.setdefault(place, opened) is not opened:
                 await opened.close()  # another caller has opened it
         return self._standbys[place]
@@ -2325,6 +2327,8 @@ class AsyncRecall:
             raise ClientClosed("this client is closed", hint="Make another: Recall.connect().")
         start = perf_counter()
         trace.is_sent = False
+        if self._source is self._inherited:
+            await self._leave_parent(trace)
         source = self._source
         if isinstance(source, psycopg.AsyncConnection):
             # Otherwise a pipeline would include statements of others.
@@ -2342,6 +2346,12 @@ class AsyncRecall:
             yield connection
             start = perf_counter()
         trace.returned(start)
+
+    async def _leave_parent(self, trace: Trace) -> None:
+        """Open what the parent of a fork had opened, and do not close that."""
+        async with self._turn:
+            if self._source is self._inherited and self._dsn is not None:
+                self._source = await _opened(self._dsn, self._pool_size, trace.left)
 
 
 class AsyncBankHandle:
@@ -2430,6 +2440,22 @@ class AsyncBankHandle:
     why_not = OfBank(AsyncRecall.why_not)
 
 
+_CLIENTS: WeakSet[AsyncRecall] = WeakSet()
+
+
+def _after_fork() -> None:
+    """Keep clients in the child of a fork off locks, threads and connections of the parent."""
+    for client in [*_CLIENTS]:
+        client._turn = Lock()
+        if client._dsn is not None:
+            client._inherited = client._source
+            client._log = client._log and RecallLogWriter(client._dsn)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def _check_source(connection: object) -> None:
     if not isinstance(connection, psycopg.AsyncConnection) and not callable(
         getattr(connection, "connection", None)
@@ -2439,6 +2465,13 @@ def _check_source(connection: object) -> None:
             hint="Pass a psycopg.AsyncConnection or a pool of them, or call"
             " AsyncRecall.connect(dsn) for a connection string.",
         )
+
+
+async def _opened(
+    dsn: str, pool_size: int | None, seconds: float | None = None
+) -> Connection | AsyncPool:
+    """Open a connection or, of a given size, a pool."""
+    return await (_connected(dsn, seconds) if pool_size is None else _pool(dsn, pool_size))
 
 
 async def _connected(dsn: str, seconds: float | None = None) -> Connection:

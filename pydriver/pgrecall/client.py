@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -12,6 +13,7 @@ from threading import Lock
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from weakref import WeakSet
 
 import psycopg
 
@@ -188,6 +190,8 @@ class Recall:
         self._standbys: dict[int, Recall] = {}
         self._pool_size: int | None = None
         self._is_closed = False
+        self._inherited: object = None  # in the child of a fork, the source of its parent
+        _CLIENTS.add(self)
 
     @classmethod
     def connect(
@@ -206,7 +210,7 @@ class Recall:
     ) -> Self:
         """Open a connection in autocommit mode; :meth:`close` or ``with`` closes it.
 
-        A lost connection is reopened.
+        A lost connection is reopened. The child of a fork opens connections of its own.
 
         Args:
             dsn: Connection string. Default: PGRECALL_DSN, else the embedded server, with pgrecall
@@ -232,9 +236,8 @@ class Recall:
 
         check_type("pool_size", pool_size, int | None)
         server = named_dsn(_compute(ready_dsn, dsn))
-        source = _connected(server) if pool_size is None else _pool(server, pool_size)
         recall = cls(
-            source,
+            _opened(server, pool_size),
             embedder=embedder,
             reranker=reranker,
             timezone=timezone,
@@ -257,7 +260,8 @@ class Recall:
             self._dsn = None
             if self._log is not None:
                 _compute(self._log.close)
-            cast("Connection", self._source).close()
+            if self._source is not self._inherited:
+                cast("Connection", self._source).close()
             self._is_closed = True
 
     def __enter__(self) -> Self:
@@ -2212,12 +2216,10 @@ class Recall:
         if place not in self._standbys:
             source = self._replicas.sources[place]
             dsn = replica_dsn(source) if isinstance(source, str) else None
-            if dsn is not None and self._pool_size is not None:
-                source = _pool(dsn, self._pool_size)
-            elif dsn is not None:
-                source = _connected(dsn, trace.left)
+            if dsn is not None:
+                source = _opened(dsn, self._pool_size, trace.left)
             opened = Recall(cast("Pool", source), embedder=None, reranker=None)
-            opened._dsn = dsn
+            opened._dsn, opened._pool_size = dsn, self._pool_size
             if self._standbys.setdefault(place, opened) is not opened:
                 opened.close()  # another caller has opened it
         return self._standbys[place]
@@ -2287,6 +2289,8 @@ class Recall:
             raise ClientClosed("this client is closed", hint="Make another: Recall.connect().")
         start = perf_counter()
         trace.is_sent = False
+        if self._source is self._inherited:
+            self._leave_parent(trace)
         source = self._source
         if isinstance(source, psycopg.Connection):
             # Otherwise a pipeline would include statements of others.
@@ -2304,6 +2308,12 @@ class Recall:
             yield connection
             start = perf_counter()
         trace.returned(start)
+
+    def _leave_parent(self, trace: Trace) -> None:
+        """Open what the parent of a fork had opened, and do not close that."""
+        with self._turn:
+            if self._source is self._inherited and self._dsn is not None:
+                self._source = _opened(self._dsn, self._pool_size, trace.left)
 
 
 class BankHandle:
@@ -2392,6 +2402,22 @@ class BankHandle:
     why_not = OfBank(Recall.why_not)
 
 
+_CLIENTS: WeakSet[Recall] = WeakSet()
+
+
+def _after_fork() -> None:
+    """Keep clients in the child of a fork off locks, threads and connections of the parent."""
+    for client in [*_CLIENTS]:
+        client._turn = Lock()
+        if client._dsn is not None:
+            client._inherited = client._source
+            client._log = client._log and RecallLogWriter(client._dsn)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def _check_source(connection: object) -> None:
     if not isinstance(connection, psycopg.Connection) and not callable(
         getattr(connection, "connection", None)
@@ -2401,6 +2427,11 @@ def _check_source(connection: object) -> None:
             hint="Pass a psycopg.Connection or a pool of them, or call"
             " Recall.connect(dsn) for a connection string.",
         )
+
+
+def _opened(dsn: str, pool_size: int | None, seconds: float | None = None) -> Connection | Pool:
+    """Open a connection or, of a given size, a pool."""
+    return _connected(dsn, seconds) if pool_size is None else _pool(dsn, pool_size)
 
 
 def _connected(dsn: str, seconds: float | None = None) -> Connection:

@@ -11,6 +11,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -46,7 +47,7 @@ from pgrecall import (
 from pgrecall._version import __version__
 from pgrecall.connection import tracing
 from pgrecall.connection.connecting import limited_dsn
-from pgrecall.connection.tracing import SLOW_CONNECTION_SECONDS
+from pgrecall.connection.tracing import SLOW_CONNECTION_SECONDS, Trace
 from servers import Server
 from toys import toy_embed
 
@@ -162,6 +163,51 @@ def test_a_connection_that_another_thread_uses_is_in_no_transaction(database: st
         # Otherwise it would begin one, in which the writes of the thread would be too.
         assert memory._is_outside_transaction()
         slow.result()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("pool_size", [None, pytest.param(2, marks=needs_pool)])
+def test_the_child_of_a_fork_has_connections_of_its_own(
+    database: str, bank: str, admin: Connection, pool_size: int | None
+) -> None:
+    with Recall.connect(database, embedder=None, pool_size=pool_size) as memory:
+
+        def session() -> int:
+            with memory._connection(Trace()) as connection:
+                return connection.info.backend_pid
+
+        before = session()
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.alarm(30)
+                is_own = session() != before and memory.recall(bank, "Atlas") != []
+                memory.close()
+                os._exit(0 if is_own else 1)
+            finally:
+                os._exit(2)
+
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert memory.recall(bank, "Atlas")
+        there = admin.execute("select from pg_stat_activity where pid = %s", [before])
+        assert there.rowcount == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_the_child_of_a_fork_leaves_connections_that_it_does_not_use_open(database: str) -> None:
+    with Recall.connect(database, embedder=None) as memory:
+        connection: Any = memory._source
+        child = os.fork()
+        if child == 0:
+            try:
+                memory.close()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+
+        assert connection.execute("select 1").fetchone() == (1,)
 
 
 def test_a_caller_s_connection_is_not_replaced(database: str, bank: str, admin: Connection) -> None:
