@@ -2498,7 +2498,13 @@ async def _pool(dsn: str, size: int) -> AsyncPool:
 
     await (await _connected(dsn)).close()  # raise an error now rather than after a time limit
     pool = AsyncConnectionPool(
-        dsn, min_size=1, max_size=size, kwargs={"autocommit": True}, check=look, open=False
+        dsn,
+        min_size=1,
+        max_size=size,
+        kwargs={"autocommit": True},
+        check=look,
+        reset=look,  # by a task of the pool, so that a cancelled caller loses no connection
+        open=False,
     )
     await pool.open()
     return pool

@@ -2458,7 +2458,13 @@ def _pool(dsn: str, size: int) -> Pool:
 
     (_connected(dsn)).close()  # raise an error now rather than after a time limit
     pool = ConnectionPool(
-        dsn, min_size=1, max_size=size, kwargs={"autocommit": True}, check=look, open=False
+        dsn,
+        min_size=1,
+        max_size=size,
+        kwargs={"autocommit": True},
+        check=look,
+        reset=look,  # by a task of the pool, so that a cancelled caller loses no connection
+        open=False,
     )
     pool.open()
     return pool

@@ -401,6 +401,33 @@ def test_a_cancelled_task_ends_its_statement(
     assert asyncio.run(body()) == __version__
 
 
+@needs_pool
+def test_a_task_cancelled_as_it_returns_a_connection_does_not_lose_it(
+    database: str, bank: str
+) -> None:
+    async def body() -> None:
+        async with await AsyncRecall.connect(database, embedder=None, pool_size=1) as memory:
+            pool: Any = memory._source
+            entered, leave = asyncio.Event(), asyncio.Event()
+
+            async def borrow() -> None:
+                async with memory._connection(Trace()):
+                    entered.set()
+                    await leave.wait()
+
+            borrowing = asyncio.create_task(borrow())
+            await entered.wait()
+            async with pool._lock:
+                leave.set()
+                for _ in range(5):
+                    await asyncio.sleep(0)
+                borrowing.cancel()
+                await asyncio.gather(borrowing, return_exceptions=True)
+            assert await memory.recall(bank, "Atlas", timeout=5)
+
+    asyncio.run(body())
+
+
 def test_a_deadline_counts_the_wait_for_a_connection_that_others_use(
     database: str, bank: str
 ) -> None:
