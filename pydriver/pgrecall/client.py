@@ -1073,8 +1073,7 @@ class Recall:
                 "forget() takes memory_ids or conditions, not both",
                 hint='Name the ids in the filter: "memory_id in (5, 7)".',
             )
-        ids = [memory_ids] if isinstance(memory_ids, int) else memory_ids
-        return self._run(calls.memories.forget(bank, ids))
+        return self._run(calls.memories.forget(bank, memory_ids))
 
     def forget_messages(
         self,
@@ -1108,10 +1107,9 @@ class Recall:
         check_type("during", during, Period | None)
         if during is not None:
             during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
-        ids = [message_ids] if isinstance(message_ids, int) else message_ids
         return self._run(
             calls.memories.forget_messages(
-                bank, ids, session=session, during=during, dry_run=dry_run
+                bank, message_ids, session=session, during=during, dry_run=dry_run
             )
         )
 
@@ -2239,7 +2237,8 @@ class Recall:
                     raise late from error
                 is_passing = is_transient(error, call.is_repeatable, trace, repetitions)
                 if not (owner and is_passing):
-                    ours = from_database(error) or self._version_error(error)
+                    ours = from_database(error, call.parameters)
+                    ours = ours or self._version_error(error)
                     if ours is None:
                         raise
                     raise ours from error

@@ -12,6 +12,7 @@ from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 
@@ -460,6 +461,21 @@ def test_arms_and_weights_are_passed_on(recall: Recall) -> None:
     assert three.score == pytest.approx(3 * one.score)
 
 
+def test_numbers_of_numpy_are_taken_as_numbers(recall: Recall, connection: Connection) -> None:
+    both = recall.retain("b", ["Ana leads Atlas", "Bo leads Atlas"])
+    reranking = Recall(
+        connection,
+        embedder=toy_embed,
+        model="toy",
+        reranker=lambda _, texts: [0.9 if "Bo" in text else 0.1 for text in texts],
+    )
+
+    assert len(recall.list_memories("b", top_k=np.int64(1))) == 1
+    [hit] = reranking.recall("b", "who leads atlas", top_k=np.int64(1), skip=np.int32(0))
+    assert hit.text == "Bo leads Atlas"
+    assert recall.forget("b", np.int64(both[0].memory_id)) == 1
+
+
 @pytest.mark.parametrize("is_function", [False, True])
 def test_a_hypothetical_answer_is_searched_with_as_well(recall: Recall, is_function: bool) -> None:
     recall.retain("b", ["Ana leads Atlas", "Boats are blue"])
@@ -636,6 +652,12 @@ def test_the_end_of_the_last_session_is_known(recall: Recall) -> None:
         (EntityNotFound, 'bank "b" has no entity 12345', "rename_entity", ("b", 12345, "x")),
         (MemoryNotFound, 'bank "b" has no memory 12345', "supersede", ("b", 12345)),
         (InvalidArgument, "bank must not be null", "drop_bank", (None,)),
+        (
+            InvalidArgument,
+            'top_k: value "3000000000" is out of range for type integer',
+            "list_memories",
+            ("b", {"top_k": 3_000_000_000}),
+        ),
         (
             ModelMismatch,
             'bank "b" is embedded with model "toy", not "other"',

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 from pgrecall import calls
@@ -72,7 +73,7 @@ class Reranking:
         self._check()
         if self.reranker is not None:
             skip, top_k = given.get("skip", 0), given.get("top_k", TOP_K)
-            is_known = isinstance(skip, int) and isinstance(top_k, int)
+            is_known = isinstance(skip, Integral) and isinstance(top_k, Integral)
             if is_known and skip >= 0 and top_k >= 1:  # the page is cut from the reranked order
                 given.pop("skip", None)
                 given["top_k"] = max(skip + top_k, self._candidates)

@@ -23,7 +23,7 @@ from pgrecall.calls.values import filter_text, listed, to_range
 from pgrecall.rows import Audited, Consolidated, Corrected, Memory, NearCopy, Period
 
 
-def forget(bank: str, memory_ids: Iterable[int]) -> Call[int, int]:
+def forget(bank: str, memory_ids: Iterable[int] | int) -> Call[int, int]:
     """Erase memories."""
     return call_value(
         "forget", {"bank": bank, "memory_ids": listed(memory_ids)}, is_repeatable=False
@@ -52,7 +52,7 @@ def forget_where(
 
 def forget_messages(
     bank: str,
-    message_ids: Iterable[int] | None,
+    message_ids: Iterable[int] | int | None,
     *,
     session: str | None,
     during: Period | None,
