@@ -18,7 +18,7 @@ from weakref import WeakSet
 import psycopg
 
 from pgrecall import calls
-from pgrecall.arguments import check_type
+from pgrecall.arguments import check_given, check_type
 from pgrecall.asking.embedding import Pending
 from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
 from pgrecall.asking.recall_options import RecallOptions
@@ -305,6 +305,7 @@ class AsyncRecall:
             bank: Name of the bank.
 
         """
+        check_given(bank=bank)
         return AsyncBankHandle(self, bank)
 
     async def create_bank(
@@ -463,6 +464,7 @@ class AsyncRecall:
 
         """
         check_type("rows", rows, Iterable[object])
+        check_given(progress=progress)
         stored = 0
         stream = Stream()
         for batch in stream.batches(rows, batch_size):
@@ -535,6 +537,7 @@ class AsyncRecall:
             Exception: with strict, what the embedder raised, such as EmbedderUnavailable.
 
         """
+        check_given(model=model, link=link, replace=replace, progress=progress, strict=strict)
         with telemetry.operation("retain", bank):
             settings = await self._settings_for(bank)
             batch = await _compute(FactBatch, settings, facts, model, strict)
@@ -668,6 +671,7 @@ class AsyncRecall:
             progress=progress,
             refused=refused,
         )
+        check_given(strict=strict)
         if link not in (None, "now", "deferred"):
             raise InvalidArgument(f'link must be "now" or "deferred", not "{link}"')
         clients = await self._bulk_clients(workers)
@@ -849,6 +853,7 @@ class AsyncRecall:
 
         """
         check_type("messages", messages, Iterable[object])
+        check_given(progress=progress)
         stream = Stream()
         for batch in stream.batches(messages, batch_size):
             with stream.positions():
@@ -891,6 +896,8 @@ class AsyncRecall:
             InvalidArgument: messages_at_once is below 1, or replace has another value.
 
         """
+        check_type("messages_at_once", messages_at_once, int)
+        check_given(extract=extract, replace=replace, progress=progress)
         if messages_at_once < 1:
             raise InvalidArgument(f"messages_at_once must be at least 1, not {messages_at_once}")
         check_type("messages", messages, Iterable[object])
@@ -931,6 +938,7 @@ class AsyncRecall:
             MemoryNotFound: the bank has no such memory.
 
         """
+        check_given(memory_id=memory_id)
         found = await self._read(calls.memories.stored_memories(bank, [memory_id]))
         if not found:
             raise MemoryNotFound(
@@ -1555,6 +1563,7 @@ class AsyncRecall:
             RecallError: the table is not attached, or has changed so that it cannot be read.
 
         """
+        check_given(progress=progress)
         done: dict[str, SyncedTable] = {}
         while True:
             batch = await self._run(
@@ -1658,6 +1667,7 @@ class AsyncRecall:
             EmbedderUnavailable: the embedder's package or model is missing.
 
         """
+        check_given(progress=progress)
         embedder = (await self._settings_for(bank)).embedder
         if embedder is None:
             raise InvalidArgument(
@@ -1739,6 +1749,7 @@ class AsyncRecall:
             EmbedderUnavailable: the embedder's package or model is missing.
 
         """
+        check_given(progress=progress)
         refill = Refill(bank, embedder, batch_size, rate)
         await self._run(await _compute(refill.start_call))
         while not refill.is_done:
@@ -2083,6 +2094,7 @@ class AsyncRecall:
 
         """
         check_type("max_tokens", max_tokens, int)
+        check_given(count_tokens=count_tokens)
         options.setdefault("top_k", likely_hits(max_tokens))
         report = await self.recall_report(bank, query, **options)
         return make_context(report, max_tokens=max_tokens, count_tokens=count_tokens)

@@ -18,7 +18,7 @@ from weakref import WeakSet
 import psycopg
 
 from pgrecall import calls
-from pgrecall.arguments import check_type
+from pgrecall.arguments import check_given, check_type
 from pgrecall.asking.embedding import Pending
 from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
 from pgrecall.asking.recall_options import RecallOptions
@@ -305,6 +305,7 @@ class Recall:
             bank: Name of the bank.
 
         """
+        check_given(bank=bank)
         return BankHandle(self, bank)
 
     def create_bank(
@@ -461,6 +462,7 @@ class Recall:
 
         """
         check_type("rows", rows, Iterable[object])
+        check_given(progress=progress)
         stored = 0
         stream = Stream()
         for batch in stream.batches(rows, batch_size):
@@ -533,6 +535,7 @@ class Recall:
             Exception: with strict, what the embedder raised, such as EmbedderUnavailable.
 
         """
+        check_given(model=model, link=link, replace=replace, progress=progress, strict=strict)
         with telemetry.operation("retain", bank):
             settings = self._settings_for(bank)
             batch = _compute(FactBatch, settings, facts, model, strict)
@@ -662,6 +665,7 @@ class Recall:
             progress=progress,
             refused=refused,
         )
+        check_given(strict=strict)
         if link not in (None, "now", "deferred"):
             raise InvalidArgument(f'link must be "now" or "deferred", not "{link}"')
         clients = self._bulk_clients(workers)
@@ -839,6 +843,7 @@ class Recall:
 
         """
         check_type("messages", messages, Iterable[object])
+        check_given(progress=progress)
         stream = Stream()
         for batch in stream.batches(messages, batch_size):
             with stream.positions():
@@ -881,6 +886,8 @@ class Recall:
             InvalidArgument: messages_at_once is below 1, or replace has another value.
 
         """
+        check_type("messages_at_once", messages_at_once, int)
+        check_given(extract=extract, replace=replace, progress=progress)
         if messages_at_once < 1:
             raise InvalidArgument(f"messages_at_once must be at least 1, not {messages_at_once}")
         check_type("messages", messages, Iterable[object])
@@ -921,6 +928,7 @@ class Recall:
             MemoryNotFound: the bank has no such memory.
 
         """
+        check_given(memory_id=memory_id)
         found = self._read(calls.memories.stored_memories(bank, [memory_id]))
         if not found:
             raise MemoryNotFound(
@@ -1537,6 +1545,7 @@ class Recall:
             RecallError: the table is not attached, or has changed so that it cannot be read.
 
         """
+        check_given(progress=progress)
         done: dict[str, SyncedTable] = {}
         while True:
             batch = self._run(calls.operations.sync_table(bank, relation, batch_size=batch_size))
@@ -1632,6 +1641,7 @@ class Recall:
             EmbedderUnavailable: the embedder's package or model is missing.
 
         """
+        check_given(progress=progress)
         embedder = (self._settings_for(bank)).embedder
         if embedder is None:
             raise InvalidArgument(
@@ -1713,6 +1723,7 @@ class Recall:
             EmbedderUnavailable: the embedder's package or model is missing.
 
         """
+        check_given(progress=progress)
         refill = Refill(bank, embedder, batch_size, rate)
         self._run(_compute(refill.start_call))
         while not refill.is_done:
@@ -2053,6 +2064,7 @@ class Recall:
 
         """
         check_type("max_tokens", max_tokens, int)
+        check_given(count_tokens=count_tokens)
         options.setdefault("top_k", likely_hits(max_tokens))
         report = self.recall_report(bank, query, **options)
         return make_context(report, max_tokens=max_tokens, count_tokens=count_tokens)

@@ -333,6 +333,13 @@ def test_an_anchor_of_the_caller_bounds_the_query(recall: Recall) -> None:
     assert report.temporal.start == joined.replace(tzinfo=timezone.utc)
 
 
+def test_an_anchor_that_is_no_time_is_named(recall: Recall) -> None:
+    anchors: Any = {"i joined": date(2026, 2, 1)}
+
+    with pytest.raises(InvalidArgument, match='the anchor "i joined" must be a datetime, not'):
+        recall.recall("b", "what changed since I joined?", anchors=anchors)
+
+
 def test_times_are_read_in_the_language_of_the_query(recall: Recall) -> None:
     asked = datetime(2026, 6, 30, tzinfo=timezone.utc)
 

@@ -11,6 +11,7 @@ from numbers import Integral
 from typing import Any
 
 from pgrecall import calls
+from pgrecall.arguments import check_type
 from pgrecall.asking.dated_text import dated_text
 from pgrecall.asking.ranking import (
     BOOSTS,
@@ -99,6 +100,7 @@ class Reranking:
                 raise InvalidArgument(
                     f'there is no boost "{name}"', hint=f"Use one of: {', '.join(BOOSTS)}."
                 )
+            check_type(f'the boost "{name}"', alpha, float)
             if not 0 <= alpha <= 1:
                 raise InvalidArgument(
                     f'the boost "{name}" is {alpha}, not 0 to 1',

@@ -9,6 +9,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from pgrecall.arguments import check_given
 from pgrecall.calls.call import (
     Call,
     call_records,
@@ -89,6 +90,7 @@ def list_memories(
     top_k: int | None,
 ) -> Call[Memory, list[Memory]]:
     """Return a page of the memories that meet conditions."""
+    check_given(is_ended_too=is_ended_too)
     needed: dict[str, object] = {"bank": bank} | ({"as_of": None} if is_ended_too else {})
     return call_memories(
         "list_memories",

@@ -12,7 +12,7 @@ from numbers import Integral
 from psycopg.types.json import Jsonb
 from psycopg.types.range import TimestamptzRange
 
-from pgrecall.arguments import check_sent, check_type
+from pgrecall.arguments import check_given, check_type
 from pgrecall.errors import (
     InvalidArgument,
     InvalidFact,
@@ -97,7 +97,7 @@ def checked(**parameters: object) -> dict[str, object]:
     """Reject text that PostgreSQL cannot store; wrap JSON values."""
     checked: dict[str, object] = {}
     for name, value in parameters.items():
-        check_sent(name, value)
+        check_given(**{name: value})
         error = InvalidFilter if name == "filter" else InvalidArgument
         if isinstance(value, str):
             _check_text(value, name, error)
