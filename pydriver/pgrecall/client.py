@@ -20,7 +20,7 @@ import psycopg
 from pgrecall import calls
 from pgrecall.arguments import check_given, check_type
 from pgrecall.asking.embedding import Pending
-from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
+from pgrecall.asking.question import MOST_QUERIES, Question, embed_together, repeated
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.calls.call import Call, together
 from pgrecall.calls.recall import Answer
@@ -2008,6 +2008,7 @@ class Recall:
         """
         began = perf_counter()
         check_type("queries", queries, Iterable[object])
+        options = repeated(options)
         questions = [
             Question(self._settings, bank, query, options, on_this_thread, began)
             for query in queries

@@ -483,6 +483,15 @@ def test_numbers_of_numpy_are_taken_as_numbers(recall: Recall, connection: Conne
     assert recall.forget("b", np.int64(both[0].memory_id)) == 1
 
 
+def test_options_from_an_iterator_count_for_all_questions(recall: Recall) -> None:
+    recall.retain("b", [{"text": "Ana leads Atlas", "tags": ["x"]}, "Bo leads Atlas"])
+    tags: Any = iter(["x"])
+
+    reports = recall.recall_many("b", ["who leads atlas"] * 2, tags=tags)
+
+    assert [[hit.text for hit in one.hits] for one in reports] == [["Ana leads Atlas"]] * 2
+
+
 @pytest.mark.parametrize("is_function", [False, True])
 def test_a_hypothetical_answer_is_searched_with_as_well(recall: Recall, is_function: bool) -> None:
     recall.retain("b", ["Ana leads Atlas", "Boats are blue"])

@@ -459,6 +459,12 @@ class Question:
             self._seconds[stage] += perf_counter() - start
 
 
+def repeated(options: RecallOptions) -> RecallOptions:
+    """Return options that several questions can read: lists in place of iterators."""
+    listed = {name: [*one] if isinstance(one, Iterator) else one for name, one in options.items()}
+    return cast("RecallOptions", listed)
+
+
 def embed_together(questions: Sequence[Question]) -> Iterator[Pending[Any]]:
     """Embed the queries of several questions in one batch.
 
