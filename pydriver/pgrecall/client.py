@@ -874,8 +874,9 @@ class Recall:
             messages: As for :meth:`retain_messages`.
             extract: A function from messages to facts in retain's format, such as a
                 :class:`~pgrecall.extraction.RuleExtractor`, which needs no model, or an
-                :class:`~pgrecall.extraction.OpenAIExtractor`. The session and the time of the last
-                message are the defaults of source_id and mentioned_at.
+                :class:`~pgrecall.extraction.OpenAIExtractor`. It may be a coroutine function. The
+                session and the time of the last message are the defaults of source_id and
+                mentioned_at.
             messages_at_once: Maximum number of messages per call, all of one session.
             replace: As for :meth:`retain`.
             progress: Called with the number of further messages read.
@@ -895,7 +896,8 @@ class Recall:
         stored = self.retain_messages(bank, all_messages)
         kept: list[Retained] = []
         failures: list[ExtractionFailure] = []
-        for first, batch in talk.batches(all_messages, messages_at_once):
+        zoned = [talk.zoned(message, self._settings.timezone) for message in all_messages]
+        for first, batch in talk.batches(zoned, messages_at_once):
             facts, problem = _compute(talk.extracted, extract, batch)
             if problem is not None:
                 failures.append(talk.failure(first, batch, problem, None))

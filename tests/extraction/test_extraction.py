@@ -6,7 +6,7 @@ import importlib.util
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import repeat
 from types import SimpleNamespace
@@ -28,6 +28,7 @@ from pgrecall.extraction.rules import sentences
 
 jsonschema = pytest.importorskip("jsonschema")
 
+WEST = timezone(timedelta(hours=-5))
 SENT = "2026-03-05T12:00:00Z"
 TALK = [
     {"session": "s1", "speaker": "Ana", "text": "Hi!", "sent_at": SENT},
@@ -155,6 +156,38 @@ def test_messages_and_their_facts_are_stored_and_found(memory: Recall) -> None:
     assert not any(fact.is_new for fact in again.facts)
     (hit, *_) = memory.recall("b", "Who was in Porto?", top_k=1)
     assert (hit.text, hit.source_id) == ("I went to Porto with Mel yesterday.", "s1")
+
+
+@pytest.mark.parametrize(
+    ("sent", "day"),
+    [
+        (date(2026, 3, 5), datetime(2026, 3, 4, tzinfo=timezone.utc)),
+        ("2026-03-05", datetime(2026, 3, 4, tzinfo=timezone.utc)),
+        ("2026-03-05T00:30", datetime(2026, 3, 4, tzinfo=timezone.utc)),
+        (datetime(2026, 3, 5, 0, 30), datetime(2026, 3, 4, tzinfo=WEST)),
+    ],
+)
+def test_a_time_without_a_zone_means_the_same_in_a_message_and_its_facts(
+    memory: Recall, sent: object, day: datetime
+) -> None:
+    western = Recall(memory._source, embedder=None, timezone=WEST)
+    message = {"text": "I went to Porto yesterday.", "speaker": "Ana", "sent_at": sent}
+
+    done = western.retain_conversation("b", [message], extract=RuleExtractor())
+
+    fact = western.get("b", done.facts[0].memory_id)
+    [turn] = western.message_context("b", done.messages[0].message_id)
+    assert fact.mentioned_at == turn.sent_at
+    assert fact.occurred == (day, day + timedelta(days=1))
+
+
+def test_an_extractor_may_be_async(memory: Recall) -> None:
+    async def extract(messages: Sequence[Mapping[str, object]]) -> list[str]:
+        return [f"{len(messages)} said."]
+
+    done = memory.retain_conversation("b", TALK, extract=extract)
+
+    assert (len(done.facts), done.failures) == (2, [])
 
 
 def test_any_function_extracts_a_session_at_a_time(memory: Recall) -> None:
