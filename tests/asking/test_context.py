@@ -173,6 +173,13 @@ def test_without_hits_it_says_so() -> None:
     assert found.citations == {}
 
 
+@pytest.mark.parametrize(("budget", "text"), [(10, "No memory answers this."), (3, "")])
+def test_the_budget_holds_without_hits_too(budget: int, text: str) -> None:
+    found = make_context(report(facts=("last week = 2026-03-02 to 2026-03-08",)), max_tokens=budget)
+
+    assert (found.text, found.tokens <= budget) == (text, True)
+
+
 def test_the_estimate_is_on_the_high_side_of_a_tokenizer(connection: Connection) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     known = tokenizers.Tokenizer.from_file(str(PACKAGED / "tokenizer.json"))
