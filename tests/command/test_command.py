@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -137,6 +138,19 @@ print(*sys.modules, file=sys.stderr)
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
     assert set(EXTRAS).isdisjoint(done.stderr.decode().split())
+
+
+def test_input_that_ends_is_no_consent(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+
+    assert main(["bank", "drop", "b"]) == 1
+    assert "error: interrupted" in capsys.readouterr().err
 
 
 def test_completion_is_as_cheap_as_help() -> None:
