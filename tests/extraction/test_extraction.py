@@ -24,6 +24,7 @@ from pgrecall.extraction import (
     spacy_names,
     talk,
 )
+from pgrecall.extraction.endpoint import _line
 from pgrecall.extraction.rules import sentences
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -131,6 +132,21 @@ def test_a_sentence_has_what_is_said_around_it_in_its_session_as_context() -> No
         "It was late then.": "Bo",
         "Nobody says this.": None,
     }
+
+
+def test_messages_of_chat_apis_are_read_as_they_are_retained() -> None:
+    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    told: list[dict[str, object]] = [
+        {"role": "user", "name": "Ana", "content": "I went to Porto with Mel."},
+        {"role": "user", "content": [image, {"type": "text", "text": "Mel stayed in Porto."}]},
+    ]
+    plain: list[dict[str, object]] = [
+        {"speaker": "Ana", "text": "I went to Porto with Mel."},
+        {"text": "Mel stayed in Porto."},
+    ]
+
+    assert RuleExtractor()(told) == RuleExtractor()(plain) != []
+    assert [*map(_line, told)] == [*map(_line, plain)]
 
 
 def test_models_for_names_can_be_handed_over() -> None:

@@ -83,6 +83,19 @@ def zoned(message: Message, zone: tzinfo) -> Message:
     return {**message, "sent_at": sent.replace(tzinfo=zone)}
 
 
+def text_of(message: Message) -> str:
+    """Return the text of a message, which chat APIs call content and may write in parts."""
+    said = message.get("text") or message.get("content") or ""
+    if isinstance(said, str) or not isinstance(said, Sequence):
+        return str(said)
+    return "\n".join(str(part["text"]) for part in said if part.get("text"))
+
+
+def speaker_of(message: Message) -> str:
+    """Return who says a message, which chat APIs call name; empty if unknown."""
+    return str(message.get("speaker") or message.get("name") or "")
+
+
 def moment(message: Message) -> datetime | None:
     """Return when a message was sent; None if unknown. Dates and texts without a zone are UTC."""
     sent = message.get("sent_at")
