@@ -2068,7 +2068,8 @@ class Recall:
         """
         check_type("max_tokens", max_tokens, int)
         check_given(count_tokens=count_tokens)
-        options.setdefault("top_k", likely_hits(max_tokens))
+        if options.get("top_k") is None:
+            options["top_k"] = likely_hits(max_tokens)
         report = self.recall_report(bank, query, **options)
         return make_context(report, max_tokens=max_tokens, count_tokens=count_tokens)
 

@@ -201,7 +201,9 @@ def test_a_client_writes_context(connection: Connection) -> None:
 
     found = recall.context("b", "where is boat 7?", max_tokens=200)
     few = recall.context("b", "where is boat 7?", top_k=2)
+    same = recall.context("b", "where is boat 7?", max_tokens=200, top_k=None)
 
+    assert same == found
     assert "[1] boat 7 is at sea" in found.text
     assert found.tokens <= 200
     assert found.citations[1] == value(
