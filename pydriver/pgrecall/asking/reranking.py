@@ -75,7 +75,9 @@ class Reranking:
         if self.reranker is not None:
             skip, top_k = given.get("skip", 0), given.get("top_k", TOP_K)
             is_known = isinstance(skip, Integral) and isinstance(top_k, Integral)
-            if is_known and skip >= 0 and top_k >= 1:  # the page is cut from the reranked order
+            if is_known and skip >= self._candidates:
+                self.reranker = None  # what lies behind the candidates keeps the fused order
+            elif is_known and skip >= 0 and top_k >= 1:  # the page is cut from the reranked order
                 given.pop("skip", None)
                 given["top_k"] = max(skip + top_k, self._candidates)
                 self.page = slice(skip, skip + top_k)
