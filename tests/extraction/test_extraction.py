@@ -220,6 +220,14 @@ def test_any_function_extracts_a_session_at_a_time(memory: Recall) -> None:
     assert len(done.facts) == 3
 
 
+def test_a_fact_that_is_none_is_left_out_alone(memory: Recall) -> None:
+    facts: Any = [5, "Ana was in Porto.", None]
+
+    done = memory.retain_conversation("b", TALK[:1], extract=lambda _: facts)
+
+    assert (len(done.facts), [one.fact for one in done.failures]) == (1, [5, None])
+
+
 def test_what_cannot_be_extracted_is_found_among_the_messages(memory: Recall) -> None:
     calls = 0
 

@@ -39,9 +39,7 @@ def batches(messages: Sequence[Message], size: int) -> Iterator[tuple[int, Seque
             start = n
 
 
-def extracted(
-    extract: Extractor, messages: Sequence[Message]
-) -> tuple[list[dict[str, Any]], str | None]:
+def extracted(extract: Extractor, messages: Sequence[Message]) -> tuple[list[Fact], str | None]:
     """Call an extractor and retry it if it fails.
 
     Returns:
@@ -63,11 +61,13 @@ def extracted(
             return facts, None
 
 
-def _with_origin(fact: Fact, messages: Sequence[Message]) -> dict[str, Any]:
+def _with_origin(fact: Fact, messages: Sequence[Message]) -> Fact:
+    known = {"text": fact} if isinstance(fact, str) else fact
+    if not isinstance(known, Mapping):
+        return known  # retain() says what is wrong
     last = messages[-1]
     origin = {"source_id": last.get("session"), "mentioned_at": last.get("sent_at")}
-    known = {"text": fact} if isinstance(fact, str) else dict(fact)
-    return {name: value for name, value in origin.items() if value is not None} | known
+    return {name: value for name, value in origin.items() if value is not None} | dict(known)
 
 
 def failure(first: int, messages: Sequence[Message], problem: str, fact: Any) -> ExtractionFailure:
