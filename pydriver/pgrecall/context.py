@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 from itertools import groupby
 from typing import Protocol
 
-from pgrecall.arguments import check_given
+from pgrecall.arguments import check_given, check_type
 from pgrecall.errors import InvalidArgument
 from pgrecall.rows import Context, Hit
 
@@ -99,7 +99,12 @@ def make_context(
 
     """
     check_given(max_tokens=max_tokens, count_tokens=count_tokens)
-    count = count_tokens or estimate_tokens
+
+    def count(text: str) -> int:
+        counted = (count_tokens or estimate_tokens)(text)
+        check_type("the result of count_tokens", counted, float)
+        return counted
+
     hits = _helpful(_distinct(report.hits))
     lines = [_line(number, hit, report.hits) for number, hit in enumerate(hits, 1)]
     head = [*report.facts]

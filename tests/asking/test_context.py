@@ -166,6 +166,13 @@ def test_a_budget_for_nothing_is_refused() -> None:
     assert make_context(report(hit(1, "word " * 500)), max_tokens=least).tokens <= least
 
 
+def test_a_count_that_is_no_number_is_named() -> None:
+    tokens: Any = str.split  # such as the encode() of a tokenizer
+
+    with pytest.raises(InvalidArgument, match="the result of count_tokens must be a number, not "):
+        make_context(report(hit(1, "boat")), count_tokens=tokens)
+
+
 def test_without_hits_it_says_so() -> None:
     found = make_context(report(facts=("last week = 2026-03-02 to 2026-03-08",)))
 
