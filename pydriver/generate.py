@@ -36,7 +36,7 @@ Generated from pgrecall.recall_options() by pydriver/generate.py; do not edit.
 RULES = (
     (r"await asyncio\.wait_for\(asyncio\.wrap_future\((.+?)\), (.+?)\)", r"\1.result(\2)"),
     (r"\bon_own_thread\b", "on_this_thread"),
-    (r"\basync_pipeline\b", "pipeline"),
+    (r"\basync_(held|pipeline)\b", r"\1"),
     (r"await asyncio\.to_thread\(function, \*arguments\)", "function(*arguments)"),
     (r"from asyncio import Lock", "from threading import Lock"),
     (r"\basyncio\b", "time"),

@@ -46,19 +46,24 @@ _HINTS = {
 # These have more specific errors.
 _UNCHECKED = frozenset(("embedding", "hypothetical", "filter"))
 # Arguments of all functions; a name means the same in each.
-_SENT: dict[str, Any] = {
+_GIVEN: dict[str, Any] = {
     **dict.fromkeys(
         ("bank", "new_bank", "query", "fact_key", "source_id", "entity", "name", "session"), str
     ),
     **dict.fromkeys(("model", "link", "replace", "reach", "start_mark", "end_mark"), str),
-    **dict.fromkeys(("fact_type", "source", "relation", "key"), str),
+    **dict.fromkeys(("fact_type", "source", "relation", "key", "text", "occurred", "apply"), str),
+    **dict.fromkeys(("description", "text_search_config", "embedding_model"), str),
     **dict.fromkeys(("memory_id", "entity_id", "message_id", "superseded_by", "before_id"), int),
     **dict.fromkeys(("top_k", "batch_size", "k", "depth", "sample", "from_id", "after_id"), int),
+    **dict.fromkeys(("embedding_dimensions", "max_tokens", "messages_at_once"), int),
     **dict.fromkeys(("at", "as_of", "since", "started_at", "ended_at"), datetime),
-    **dict.fromkeys(("dry_run", "is_full", "is_lossy", "is_next", "is_run"), bool),
-    **dict.fromkeys(("min_similarity",), float),
-    **dict.fromkeys(("settings",), Mapping[str, object]),
+    **dict.fromkeys(("dry_run", "is_full", "is_lossy", "is_next", "is_run", "exist_ok"), bool),
+    **dict.fromkeys(("is_ended_too", "is_forgotten", "is_history_kept", "strict"), bool),
+    **dict.fromkeys(("min_similarity", "rate"), float),
+    **dict.fromkeys(("settings", "fields"), Mapping[str, object]),
+    **dict.fromkeys(("fact_types", "tags", "entities"), Sequence[str]),
     **dict.fromkeys(("memory_ids", "message_ids", "others"), Sequence[int]),
+    **dict.fromkeys(("progress", "refused", "extract", "count_tokens"), Callable),
 }
 _MOST = 2**63  # whole numbers of the database are below it
 
@@ -94,15 +99,16 @@ def check_recall(bank: object, query: object, options: Mapping[str, object], kin
             check_type(name, value, known[name])
 
 
-def check_sent(name: str, value: object) -> None:
-    """Check an argument of any function by its name.
+def check_given(**given: object) -> None:
+    """Check arguments of any function by their names; None is the same as not given.
 
     Raises:
-        InvalidArgument: its type is wrong.
+        InvalidArgument: the type of one is wrong.
 
     """
-    if value is not None and name in _SENT:
-        check_type(name, value, _SENT[name])
+    for name, value in given.items():
+        if value is not None and name in _GIVEN:
+            check_type(name, value, _GIVEN[name])
 
 
 def check_type(name: str, value: object, hint: Any) -> None:

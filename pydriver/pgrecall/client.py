@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, tzinfo
 from functools import partial
-from math import ceil
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from weakref import WeakSet
 
 import psycopg
-from psycopg.conninfo import make_conninfo
 
 from pgrecall import calls
-from pgrecall.arguments import check_type
+from pgrecall.arguments import check_given, check_type
 from pgrecall.asking.embedding import Pending
-from pgrecall.asking.question import MOST_QUERIES, Question, embed_together
+from pgrecall.asking.question import MOST_QUERIES, Question, embed_together, repeated
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.calls.call import Call, together
 from pgrecall.calls.recall import Answer
@@ -28,7 +28,9 @@ from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import BoundedWork
 from pgrecall.connection.connecting import (
     check_alive,
+    held,
     is_alive,
+    limited_dsn,
     named_dsn,
     owns_transaction,
     pipeline,
@@ -188,6 +190,8 @@ class Recall:
         self._standbys: dict[int, Recall] = {}
         self._pool_size: int | None = None
         self._is_closed = False
+        self._inherited: object = None  # in the child of a fork, the source of its parent
+        _CLIENTS.add(self)
 
     @classmethod
     def connect(
@@ -206,7 +210,7 @@ class Recall:
     ) -> Self:
         """Open a connection in autocommit mode; :meth:`close` or ``with`` closes it.
 
-        A lost connection is reopened.
+        A lost connection is reopened. The child of a fork opens connections of its own.
 
         Args:
             dsn: Connection string. Default: PGRECALL_DSN, else the embedded server, with pgrecall
@@ -232,9 +236,8 @@ class Recall:
 
         check_type("pool_size", pool_size, int | None)
         server = named_dsn(_compute(ready_dsn, dsn))
-        source = _connected(server) if pool_size is None else _pool(server, pool_size)
         recall = cls(
-            source,
+            _opened(server, pool_size),
             embedder=embedder,
             reranker=reranker,
             timezone=timezone,
@@ -257,7 +260,8 @@ class Recall:
             self._dsn = None
             if self._log is not None:
                 _compute(self._log.close)
-            cast("Connection", self._source).close()
+            if self._source is not self._inherited:
+                cast("Connection", self._source).close()
             self._is_closed = True
 
     def __enter__(self) -> Self:
@@ -301,6 +305,7 @@ class Recall:
             bank: Name of the bank.
 
         """
+        check_given(bank=bank)
         return BankHandle(self, bank)
 
     def create_bank(
@@ -457,6 +462,7 @@ class Recall:
 
         """
         check_type("rows", rows, Iterable[object])
+        check_given(progress=progress)
         stored = 0
         stream = Stream()
         for batch in stream.batches(rows, batch_size):
@@ -529,6 +535,7 @@ class Recall:
             Exception: with strict, what the embedder raised, such as EmbedderUnavailable.
 
         """
+        check_given(model=model, link=link, replace=replace, progress=progress, strict=strict)
         with telemetry.operation("retain", bank):
             settings = self._settings_for(bank)
             batch = _compute(FactBatch, settings, facts, model, strict)
@@ -658,6 +665,7 @@ class Recall:
             progress=progress,
             refused=refused,
         )
+        check_given(strict=strict)
         if link not in (None, "now", "deferred"):
             raise InvalidArgument(f'link must be "now" or "deferred", not "{link}"')
         clients = self._bulk_clients(workers)
@@ -835,6 +843,7 @@ class Recall:
 
         """
         check_type("messages", messages, Iterable[object])
+        check_given(progress=progress)
         stream = Stream()
         for batch in stream.batches(messages, batch_size):
             with stream.positions():
@@ -865,8 +874,9 @@ class Recall:
             messages: As for :meth:`retain_messages`.
             extract: A function from messages to facts in retain's format, such as a
                 :class:`~pgrecall.extraction.RuleExtractor`, which needs no model, or an
-                :class:`~pgrecall.extraction.OpenAIExtractor`. The session and the time of the last
-                message are the defaults of source_id and mentioned_at.
+                :class:`~pgrecall.extraction.OpenAIExtractor`. It may be a coroutine function. The
+                session and the time of the last message are the defaults of source_id and
+                mentioned_at.
             messages_at_once: Maximum number of messages per call, all of one session.
             replace: As for :meth:`retain`.
             progress: Called with the number of further messages read.
@@ -877,6 +887,8 @@ class Recall:
             InvalidArgument: messages_at_once is below 1, or replace has another value.
 
         """
+        check_type("messages_at_once", messages_at_once, int)
+        check_given(extract=extract, replace=replace, progress=progress)
         if messages_at_once < 1:
             raise InvalidArgument(f"messages_at_once must be at least 1, not {messages_at_once}")
         check_type("messages", messages, Iterable[object])
@@ -884,7 +896,8 @@ class Recall:
         stored = self.retain_messages(bank, all_messages)
         kept: list[Retained] = []
         failures: list[ExtractionFailure] = []
-        for first, batch in talk.batches(all_messages, messages_at_once):
+        zoned = [talk.zoned(message, self._settings.timezone) for message in all_messages]
+        for first, batch in talk.batches(zoned, messages_at_once):
             facts, problem = _compute(talk.extracted, extract, batch)
             if problem is not None:
                 failures.append(talk.failure(first, batch, problem, None))
@@ -917,6 +930,7 @@ class Recall:
             MemoryNotFound: the bank has no such memory.
 
         """
+        check_given(memory_id=memory_id)
         found = self._read(calls.memories.stored_memories(bank, [memory_id]))
         if not found:
             raise MemoryNotFound(
@@ -1069,8 +1083,7 @@ class Recall:
                 "forget() takes memory_ids or conditions, not both",
                 hint='Name the ids in the filter: "memory_id in (5, 7)".',
             )
-        ids = [memory_ids] if isinstance(memory_ids, int) else memory_ids
-        return self._run(calls.memories.forget(bank, ids))
+        return self._run(calls.memories.forget(bank, memory_ids))
 
     def forget_messages(
         self,
@@ -1104,10 +1117,9 @@ class Recall:
         check_type("during", during, Period | None)
         if during is not None:
             during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
-        ids = [message_ids] if isinstance(message_ids, int) else message_ids
         return self._run(
             calls.memories.forget_messages(
-                bank, ids, session=session, during=during, dry_run=dry_run
+                bank, message_ids, session=session, during=during, dry_run=dry_run
             )
         )
 
@@ -1535,6 +1547,7 @@ class Recall:
             RecallError: the table is not attached, or has changed so that it cannot be read.
 
         """
+        check_given(progress=progress)
         done: dict[str, SyncedTable] = {}
         while True:
             batch = self._run(calls.operations.sync_table(bank, relation, batch_size=batch_size))
@@ -1630,6 +1643,7 @@ class Recall:
             EmbedderUnavailable: the embedder's package or model is missing.
 
         """
+        check_given(progress=progress)
         embedder = (self._settings_for(bank)).embedder
         if embedder is None:
             raise InvalidArgument(
@@ -1711,6 +1725,7 @@ class Recall:
             EmbedderUnavailable: the embedder's package or model is missing.
 
         """
+        check_given(progress=progress)
         refill = Refill(bank, embedder, batch_size, rate)
         self._run(_compute(refill.start_call))
         while not refill.is_done:
@@ -1995,6 +2010,7 @@ class Recall:
         """
         began = perf_counter()
         check_type("queries", queries, Iterable[object])
+        options = repeated(options)
         questions = [
             Question(self._settings, bank, query, options, on_this_thread, began)
             for query in queries
@@ -2051,7 +2067,9 @@ class Recall:
 
         """
         check_type("max_tokens", max_tokens, int)
-        options.setdefault("top_k", likely_hits(max_tokens))
+        check_given(count_tokens=count_tokens)
+        if options.get("top_k") is None:
+            options["top_k"] = likely_hits(max_tokens)
         report = self.recall_report(bank, query, **options)
         return make_context(report, max_tokens=max_tokens, count_tokens=count_tokens)
 
@@ -2175,7 +2193,9 @@ class Recall:
     def _is_outside_transaction(self) -> bool:
         """Return whether a failed statement does not abort a transaction of the caller."""
         connection = self._source
-        return not isinstance(connection, psycopg.Connection) or (owns_transaction(connection))
+        # A statement of another task or thread is no transaction on a connection of the client.
+        is_theirs = isinstance(connection, psycopg.Connection) and self._dsn is None
+        return not is_theirs or owns_transaction(cast("Connection", connection))
 
     def _run(self, call: Call[Row, T], trace: Trace | None = None) -> T:
         """Send a call that may write."""
@@ -2210,12 +2230,10 @@ class Recall:
         if place not in self._standbys:
             source = self._replicas.sources[place]
             dsn = replica_dsn(source) if isinstance(source, str) else None
-            if dsn is not None and self._pool_size is not None:
-                source = _pool(dsn, self._pool_size)
-            elif dsn is not None:
-                source = _connected(dsn, trace.left)
+            if dsn is not None:
+                source = _opened(dsn, self._pool_size, trace.left)
             opened = Recall(cast("Pool", source), embedder=None, reranker=None)
-            opened._dsn = dsn
+            opened._dsn, opened._pool_size = dsn, self._pool_size
             if self._standbys.setdefault(place, opened) is not opened:
                 opened.close()  # another caller has opened it
         return self._standbys[place]
@@ -2235,7 +2253,8 @@ class Recall:
                     raise late from error
                 is_passing = is_transient(error, call.is_repeatable, trace, repetitions)
                 if not (owner and is_passing):
-                    ours = from_database(error) or self._version_error(error)
+                    ours = from_database(error, call.parameters)
+                    ours = ours or self._version_error(error)
                     if ours is None:
                         raise
                     raise ours from error
@@ -2285,9 +2304,12 @@ class Recall:
             raise ClientClosed("this client is closed", hint="Make another: Recall.connect().")
         start = perf_counter()
         trace.is_sent = False
+        if self._source is self._inherited:
+            self._leave_parent(trace)
         source = self._source
         if isinstance(source, psycopg.Connection):
-            with self._turn:  # otherwise a pipeline would include statements of others
+            # Otherwise a pipeline would include statements of others.
+            with held(self._turn, trace.left):
                 source = cast("Connection", self._source)
                 if self._dsn is not None and not is_alive(source):
                     self._source = _connected(self._dsn, trace.left)
@@ -2301,6 +2323,12 @@ class Recall:
             yield connection
             start = perf_counter()
         trace.returned(start)
+
+    def _leave_parent(self, trace: Trace) -> None:
+        """Open what the parent of a fork had opened, and do not close that."""
+        with self._turn:
+            if self._source is self._inherited and self._dsn is not None:
+                self._source = _opened(self._dsn, self._pool_size, trace.left)
 
 
 class BankHandle:
@@ -2389,6 +2417,22 @@ class BankHandle:
     why_not = OfBank(Recall.why_not)
 
 
+_CLIENTS: WeakSet[Recall] = WeakSet()
+
+
+def _after_fork() -> None:
+    """Keep clients in the child of a fork off locks, threads and connections of the parent."""
+    for client in [*_CLIENTS]:
+        client._turn = Lock()
+        if client._dsn is not None:
+            client._inherited = client._source
+            client._log = client._log and RecallLogWriter(client._dsn)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def _check_source(connection: object) -> None:
     if not isinstance(connection, psycopg.Connection) and not callable(
         getattr(connection, "connection", None)
@@ -2400,9 +2444,14 @@ def _check_source(connection: object) -> None:
         )
 
 
+def _opened(dsn: str, pool_size: int | None, seconds: float | None = None) -> Connection | Pool:
+    """Open a connection or, of a given size, a pool."""
+    return _connected(dsn, seconds) if pool_size is None else _pool(dsn, pool_size)
+
+
 def _connected(dsn: str, seconds: float | None = None) -> Connection:
-    """Open a connection within a time limit, rounded to whole seconds for libpq."""
-    limited = dsn if seconds is None else make_conninfo(dsn, connect_timeout=ceil(seconds))
+    """Open a connection, within a time limit."""
+    limited = dsn if seconds is None else limited_dsn(dsn, seconds)
     return psycopg.Connection.connect(limited, autocommit=True)
 
 
@@ -2424,7 +2473,13 @@ def _pool(dsn: str, size: int) -> Pool:
 
     (_connected(dsn)).close()  # raise an error now rather than after a time limit
     pool = ConnectionPool(
-        dsn, min_size=1, max_size=size, kwargs={"autocommit": True}, check=look, open=False
+        dsn,
+        min_size=1,
+        max_size=size,
+        kwargs={"autocommit": True},
+        check=look,
+        reset=look,  # by a task of the pool, so that a cancelled caller loses no connection
+        open=False,
     )
     pool.open()
     return pool

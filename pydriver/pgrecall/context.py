@@ -14,6 +14,7 @@ from datetime import datetime, timedelta, timezone
 from itertools import groupby
 from typing import Protocol
 
+from pgrecall.arguments import check_given, check_type
 from pgrecall.errors import InvalidArgument
 from pgrecall.rows import Context, Hit
 
@@ -24,6 +25,7 @@ HELPS_FROM = 0.1
 """Share of the best hit's relevance below which hits do not help; see bench/README.md."""
 
 _HEAD = "Memories, by the day they are about. Cite them by number."
+_NOTHING = "No memory answers this."
 _PIECES = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_|\s")
 _ELLIPSIS = "…"
 
@@ -96,12 +98,19 @@ def make_context(
         InvalidArgument: the budget is too small for one line.
 
     """
-    count = count_tokens or estimate_tokens
+    check_given(max_tokens=max_tokens, count_tokens=count_tokens)
+
+    def count(text: str) -> int:
+        counted = (count_tokens or estimate_tokens)(text)
+        check_type("the result of count_tokens", counted, float)
+        return counted
+
     hits = _helpful(_distinct(report.hits))
     lines = [_line(number, hit, report.hits) for number, hit in enumerate(hits, 1)]
     head = [*report.facts]
     if not lines:
-        text = "\n".join([*head, "No memory answers this."])
+        texts = ("\n".join([*head, _NOTHING]), _NOTHING)
+        text = next((one for one in texts if count(one) <= max_tokens), "")
         return Context(text, count(text), {}, 0, is_shortened=False)
 
     chosen: list[_Line] = []

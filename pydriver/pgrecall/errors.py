@@ -10,7 +10,7 @@ lost connection, a privilege that PostgreSQL itself finds missing) pass unchange
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -155,6 +155,7 @@ _BY_SQLSTATE: dict[str, type[RecallError]] = {
     "22023": InvalidArgument,
     "42501": NotPermitted,  # ours, if it has a hint
 }
+_OUT_OF_RANGE = re.compile(r'value "(-?\d+)" is out of range for type')
 _NOT_INSTALLED = {  # messages of a database without pgrecall
     "3F000": 'schema "pgrecall" does not exist',
     "42P01": 'relation "pgrecall.bank_overview" does not exist',
@@ -164,8 +165,14 @@ _MISSING = ("42883", "42703", "42P01", "3F000")  # undefined function, column, t
 _Error = TypeVar("_Error", bound=RecallError)
 
 
-def from_database(error: psycopg.Error) -> RecallError | None:
+def from_database(
+    error: psycopg.Error, parameters: Mapping[str, object] | None = None
+) -> RecallError | None:
     """Convert an error of the database to one of ours.
+
+    Args:
+        error: The error.
+        parameters: The values of the statement, to name the one that its argument cannot hold.
 
     Returns:
         The error with the database's message and hint, or None if it is not one of ours.
@@ -175,6 +182,10 @@ def from_database(error: psycopg.Error) -> RecallError | None:
     state = error.sqlstate or ""
     if _NOT_INSTALLED.get(state) == message:
         return not_installed()
+    found = _OUT_OF_RANGE.match(message)
+    for name, value in (parameters or {}).items():
+        if found is not None and value == found[1]:
+            return InvalidArgument(f"{name}: {message}", hint="Pass a smaller number.")
     kind = _BY_SQLSTATE.get(state)
     if kind is NotPermitted and not error.diag.message_hint:
         return None

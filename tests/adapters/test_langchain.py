@@ -96,6 +96,16 @@ def test_a_document_that_is_added_again_keeps_its_history(
     assert now.metadata == {"n": 3}
 
 
+def test_of_two_documents_with_an_id_the_last_counts(
+    store: PgrecallVectorStore, memory: Recall
+) -> None:
+    for n in range(2):  # new, and known
+        texts = [f"Maya leads {n}.", f"Bo leads {n}."]
+        assert store.add_texts(texts, ids=["a", "a"]) == ["a", "a"]
+
+        assert [one.text for one in memory.list_memories("b")] == [f"Bo leads {n}."]
+
+
 def test_deleting_erases_the_history_as_well(store: PgrecallVectorStore, memory: Recall) -> None:
     store.add_texts(["Maya leads Atlas."], ids=["a"])
     store.add_texts(["Bo leads Atlas."], ids=["a"])

@@ -547,10 +547,13 @@ def test_a_hook_prints_what_the_bank_knows(
 
     asked = hooked(monkeypatch, capsys, '{"prompt": "Who leads Atlas?"}', *where)
     other = hooked(monkeypatch, capsys, '{"prompt": "Please write a haiku"}', *where)
+    few = ["--max-tokens", "3"]
+    short = hooked(monkeypatch, capsys, '{"prompt": "Who leads Atlas?"}', *where, *few)
 
     assert asked[0] == 0
     assert "Maya leads Atlas." in asked[1]
-    assert other[:2] == (0, "")
+    assert other[:2] == short[:2] == (0, "")
+    assert short[2].startswith("pgrecall: no memories, max_tokens is 3, too few")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"prompt": 5}', '{"prompt": "a"}'])

@@ -166,11 +166,25 @@ def test_a_budget_for_nothing_is_refused() -> None:
     assert make_context(report(hit(1, "word " * 500)), max_tokens=least).tokens <= least
 
 
+def test_a_count_that_is_no_number_is_named() -> None:
+    tokens: Any = str.split  # such as the encode() of a tokenizer
+
+    with pytest.raises(InvalidArgument, match="the result of count_tokens must be a number, not "):
+        make_context(report(hit(1, "boat")), count_tokens=tokens)
+
+
 def test_without_hits_it_says_so() -> None:
     found = make_context(report(facts=("last week = 2026-03-02 to 2026-03-08",)))
 
     assert found.text.splitlines()[-1] == "No memory answers this."
     assert found.citations == {}
+
+
+@pytest.mark.parametrize(("budget", "text"), [(10, "No memory answers this."), (3, "")])
+def test_the_budget_holds_without_hits_too(budget: int, text: str) -> None:
+    found = make_context(report(facts=("last week = 2026-03-02 to 2026-03-08",)), max_tokens=budget)
+
+    assert (found.text, found.tokens <= budget) == (text, True)
 
 
 def test_the_estimate_is_on_the_high_side_of_a_tokenizer(connection: Connection) -> None:
@@ -194,7 +208,9 @@ def test_a_client_writes_context(connection: Connection) -> None:
 
     found = recall.context("b", "where is boat 7?", max_tokens=200)
     few = recall.context("b", "where is boat 7?", top_k=2)
+    same = recall.context("b", "where is boat 7?", max_tokens=200, top_k=None)
 
+    assert same == found
     assert "[1] boat 7 is at sea" in found.text
     assert found.tokens <= 200
     assert found.citations[1] == value(

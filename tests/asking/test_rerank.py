@@ -364,6 +364,27 @@ def test_more_candidates_are_reranked_than_are_returned(
     assert [(hit.text, hit.rank, hit.fused_rank) for hit in hits] == [("Maya leads Atlas", 1, 2)]
 
 
+def test_a_page_behind_the_candidates_is_that_of_the_fused_order(
+    connection: psycopg.Connection[Any],
+) -> None:
+    asked: list[Sequence[str]] = []
+
+    def score(_: str, texts: Sequence[str]) -> list[float]:
+        asked.append(texts)
+        return [n / 100 for n, _ in enumerate(texts)]
+
+    recall = Recall(connection, embedder=toy_embed, model="toy", reranker=score)
+    recall.create_bank("b")
+    recall.retain("b", [f"boat {n} is at sea" for n in range(30)])
+
+    whole = recall.recall("b", "boat", top_k=30, candidates=10, depth=50)
+    page = recall.recall("b", "boat", top_k=5, skip=20, candidates=10, depth=50)
+
+    assert [(hit.rank, hit.text) for hit in page] == [(n, whole[n - 1].text) for n in range(21, 26)]
+    assert len(asked) == 1
+    assert recall.recall("b", "boat", skip=5000) == []
+
+
 def test_the_reranker_reads_date_text_and_context() -> None:
     hit = make_hit(context="standup", occurred=(datetime(2022, 6, 5, tzinfo=timezone.utc), None))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
@@ -12,6 +13,13 @@ import pytest
 
 from pgrecall import InvalidArgument, Recall
 from pgrecall.asking.recall_options import RecallOptions
+from toys import toy_embed
+
+METHODS = [
+    name
+    for name, method in inspect.getmembers(Recall, inspect.isfunction)
+    if not name.startswith("_") and "bank" in inspect.signature(method).parameters
+]
 
 
 class Nothing:
@@ -48,6 +56,7 @@ def recall() -> Recall:
         ({"budget": 1}, "budget must be text, not 1", "text"),
         ({"weights": ["graph"]}, "weights must be a mapping, not ['graph']", '{"graph": 0.5}'),
         ({"boosts": 0.2}, "boosts must be a mapping, not 0.2", "dict"),
+        ({"boosts": {"recency": "x"}}, "the boost \"recency\" must be a number, not 'x'", "0.5"),
         ({"tags": 5}, "tags must be a list of texts, not 5", "list"),
         ({"tags": ["a", 5]}, "tags must be a list of texts, not ['a', 5]", "list"),
         (
@@ -115,7 +124,7 @@ def test_what_is_right_is_sent(options: Any, recall: Recall) -> None:
         (lambda r: r.supersede("b", 5, at="now"), "at must be a datetime, not 'now'"),
         (lambda r: r.supersede("b", 5, dry_run="no"), "dry_run must be True or False, not 'no'"),
         (lambda r: r.history("b", 5, top_k="all"), "top_k must be a whole number, not 'all'"),
-        (lambda r: r.get("b", "5"), "memory_ids must be a list of whole numbers, not ['5']"),
+        (lambda r: r.get("b", "5"), "memory_id must be a whole number, not '5'"),
         (lambda r: r.forget("b", ["5"]), "memory_ids must be a list of whole numbers, not ['5']"),
         (lambda r: r.forget("b", source_id=7), "source_id must be text, not 7"),
         (lambda r: r.forget_messages("b", session=7), "session must be text, not 7"),
@@ -157,6 +166,32 @@ def test_a_wrong_argument_of_another_call_is_named(
 
     assert caught.value.message.startswith(message)
     assert caught.value.hint
+
+
+VALID: dict[str, Any] = {
+    **dict.fromkeys(("bank", "new_bank", "query", "name", "session", "fact_type", "source"), "b"),
+    **dict.fromkeys(("relation", "key", "text"), "b"),
+    **dict.fromkeys(("memory_id", "entity_id", "message_id"), 1),
+    **dict.fromkeys(("facts", "messages", "rows", "others", "memory_ids"), ()),
+    "queries": ["q"],
+    "settings": {},
+    "calibration": {},
+    "extract": list,
+    "embedder": toy_embed,
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_argument_is_checked_before_anything_is_sent(method: str) -> None:
+    client = Recall(Nothing(), embedder=toy_embed, model="toy")
+    call = getattr(client, method)
+    parameters = inspect.signature(call).parameters.values()
+    named = [one for one in parameters if one.kind is not one.VAR_KEYWORD]
+    needed = {one.name: VALID[one.name] for one in named if one.default is one.empty}
+
+    for name in {one.name for one in named} - {"filter"}:  # with errors of its own class
+        with pytest.raises(InvalidArgument, match=f"^{name} must be "):
+            list(call(**{**needed, name: object()}))  # an export sends nothing before
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 
@@ -332,6 +333,13 @@ def test_an_anchor_of_the_caller_bounds_the_query(recall: Recall) -> None:
     assert report.temporal.start == joined.replace(tzinfo=timezone.utc)
 
 
+def test_an_anchor_that_is_no_time_is_named(recall: Recall) -> None:
+    anchors: Any = {"i joined": date(2026, 2, 1)}
+
+    with pytest.raises(InvalidArgument, match='the anchor "i joined" must be a datetime, not'):
+        recall.recall("b", "what changed since I joined?", anchors=anchors)
+
+
 def test_times_are_read_in_the_language_of_the_query(recall: Recall) -> None:
     asked = datetime(2026, 6, 30, tzinfo=timezone.utc)
 
@@ -458,6 +466,30 @@ def test_arms_and_weights_are_passed_on(recall: Recall) -> None:
 
     assert set(one.arms) == set(three.arms) == {"lexical"}
     assert three.score == pytest.approx(3 * one.score)
+
+
+def test_numbers_of_numpy_are_taken_as_numbers(recall: Recall, connection: Connection) -> None:
+    both = recall.retain("b", ["Ana leads Atlas", "Bo leads Atlas"])
+    reranking = Recall(
+        connection,
+        embedder=toy_embed,
+        model="toy",
+        reranker=lambda _, texts: [0.9 if "Bo" in text else 0.1 for text in texts],
+    )
+
+    assert len(recall.list_memories("b", top_k=np.int64(1))) == 1
+    [hit] = reranking.recall("b", "who leads atlas", top_k=np.int64(1), skip=np.int32(0))
+    assert hit.text == "Bo leads Atlas"
+    assert recall.forget("b", np.int64(both[0].memory_id)) == 1
+
+
+def test_options_from_an_iterator_count_for_all_questions(recall: Recall) -> None:
+    recall.retain("b", [{"text": "Ana leads Atlas", "tags": ["x"]}, "Bo leads Atlas"])
+    tags: Any = iter(["x"])
+
+    reports = recall.recall_many("b", ["who leads atlas"] * 2, tags=tags)
+
+    assert [[hit.text for hit in one.hits] for one in reports] == [["Ana leads Atlas"]] * 2
 
 
 @pytest.mark.parametrize("is_function", [False, True])
@@ -636,6 +668,12 @@ def test_the_end_of_the_last_session_is_known(recall: Recall) -> None:
         (EntityNotFound, 'bank "b" has no entity 12345', "rename_entity", ("b", 12345, "x")),
         (MemoryNotFound, 'bank "b" has no memory 12345', "supersede", ("b", 12345)),
         (InvalidArgument, "bank must not be null", "drop_bank", (None,)),
+        (
+            InvalidArgument,
+            'top_k: value "3000000000" is out of range for type integer',
+            "list_memories",
+            ("b", {"top_k": 3_000_000_000}),
+        ),
         (
             ModelMismatch,
             'bank "b" is embedded with model "toy", not "other"',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -110,6 +111,12 @@ def test_choices_and_defaults_are_those_of_the_code() -> None:
         ["migrate", "--sql", "--dry-run"],
         ["recall", "b"],
         ["get", "b"],
+        ["update", "b", "5", "bank=c"],
+        ["sync", "b", "--interval", "-1"],
+        ["migrate", "--lock-timeout", "inf"],
+        ["migrate", "--retries", "-1"],
+        ["console", "--port", "99999"],
+        ["mcp", "--bank", "b", "--http", "--port", "-1"],
         ["init", "emacs"],
         ["nothing"],
     ],
@@ -137,6 +144,19 @@ print(*sys.modules, file=sys.stderr)
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
     assert set(EXTRAS).isdisjoint(done.stderr.decode().split())
+
+
+def test_input_that_ends_is_no_consent(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+
+    assert main(["bank", "drop", "b"]) == 1
+    assert "error: interrupted" in capsys.readouterr().err
 
 
 def test_completion_is_as_cheap_as_help() -> None:

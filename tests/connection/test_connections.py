@@ -11,6 +11,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -45,7 +46,8 @@ from pgrecall import (
 )
 from pgrecall._version import __version__
 from pgrecall.connection import tracing
-from pgrecall.connection.tracing import SLOW_CONNECTION_SECONDS
+from pgrecall.connection.connecting import limited_dsn
+from pgrecall.connection.tracing import SLOW_CONNECTION_SECONDS, Trace
 from servers import Server
 from toys import toy_embed
 
@@ -149,6 +151,63 @@ def test_threads_that_share_a_lost_connection_open_one(
 
         assert answers == [1] * 32
         assert drop_connections(admin) == 1
+
+
+def test_a_connection_that_another_thread_uses_is_in_no_transaction(database: str) -> None:
+    with Recall.connect(database, embedder=None) as memory, ThreadPoolExecutor(1) as threads:
+        connection: Any = memory._source
+        slow = threads.submit(connection.execute, "select pg_sleep(0.5)")
+        active = psycopg.pq.TransactionStatus.ACTIVE
+        wait_until(lambda: connection.info.transaction_status == active)
+
+        # Otherwise it would begin one, in which the writes of the thread would be too.
+        assert memory._is_outside_transaction()
+        slow.result()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("pool_size", [None, pytest.param(2, marks=needs_pool)])
+def test_the_child_of_a_fork_has_connections_of_its_own(
+    database: str, bank: str, admin: Connection, pool_size: int | None
+) -> None:
+    with Recall.connect(database, embedder=None, pool_size=pool_size) as memory:
+
+        def session() -> int:
+            with memory._connection(Trace()) as connection:
+                return connection.info.backend_pid
+
+        before = session()
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.alarm(30)
+                is_own = session() != before and memory.recall(bank, "Atlas") != []
+                memory.close()
+                os._exit(0 if is_own else 1)
+            finally:
+                os._exit(2)
+
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert memory.recall(bank, "Atlas")
+        there = admin.execute("select from pg_stat_activity where pid = %s", [before])
+        assert there.rowcount == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_the_child_of_a_fork_leaves_connections_that_it_does_not_use_open(database: str) -> None:
+    with Recall.connect(database, embedder=None) as memory:
+        connection: Any = memory._source
+        child = os.fork()
+        if child == 0:
+            try:
+                memory.close()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+
+        assert connection.execute("select 1").fetchone() == (1,)
 
 
 def test_a_caller_s_connection_is_not_replaced(database: str, bank: str, admin: Connection) -> None:
@@ -340,6 +399,79 @@ def test_a_cancelled_task_ends_its_statement(
             return await memory._run(calls.operations.version())  # the connection came back clean
 
     assert asyncio.run(body()) == __version__
+
+
+@needs_pool
+def test_a_task_cancelled_as_it_returns_a_connection_does_not_lose_it(
+    database: str, bank: str
+) -> None:
+    async def body() -> None:
+        async with await AsyncRecall.connect(database, embedder=None, pool_size=1) as memory:
+            pool: Any = memory._source
+            entered, leave = asyncio.Event(), asyncio.Event()
+
+            async def borrow() -> None:
+                async with memory._connection(Trace()):
+                    entered.set()
+                    await leave.wait()
+
+            borrowing = asyncio.create_task(borrow())
+            await entered.wait()
+            async with pool._lock:
+                leave.set()
+                for _ in range(5):
+                    await asyncio.sleep(0)
+                borrowing.cancel()
+                await asyncio.gather(borrowing, return_exceptions=True)
+            assert await memory.recall(bank, "Atlas", timeout=5)
+
+    asyncio.run(body())
+
+
+def test_a_deadline_counts_the_wait_for_a_connection_that_others_use(
+    database: str, bank: str
+) -> None:
+    passed = r"the timeout of 0\.1 s passed"
+    memory = Recall.connect(database, embedder=None)
+    with memory, memory._turn, pytest.raises(OutOfTime, match=passed):
+        memory.recall(bank, "Atlas", timeout=0.1)
+
+    async def body() -> None:
+        async with await AsyncRecall.connect(database, embedder=None) as memory:
+            async with memory._turn:
+                with pytest.raises(OutOfTime, match=passed):
+                    await memory.recall(bank, "Atlas", timeout=0.1)
+            assert await memory.recall(bank, "Atlas", timeout=60)
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    ("dsn", "seconds", "limit"),
+    [
+        ("host=a", 0.0, "1"),
+        ("host=a", 1.2, "2"),
+        ("host=a connect_timeout=0", 5, "5"),
+        ("host=a connect_timeout=3", 60, "3"),
+    ],
+)
+def test_connecting_takes_no_longer_than_the_deadline_or_the_dsn_allows(
+    dsn: str, seconds: float, limit: str
+) -> None:
+    assert conninfo_to_dict(limited_dsn(dsn, seconds))["connect_timeout"] == limit
+
+
+def test_a_replica_that_does_not_answer_is_left_out_within_a_deadline(
+    database: str, bank: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        replica = make_conninfo(database, host="127.0.0.1", hostaddr=None, port=port)
+        with Recall.connect(database, embedder=None, replicas=[replica]) as memory:
+            start = time.monotonic()
+
+            assert memory.recall(bank, "Atlas", timeout=30)
+            assert time.monotonic() - start < 20
 
 
 @pytest.mark.parametrize("pool_size", [None, pytest.param(1, marks=needs_pool)])

@@ -414,7 +414,10 @@ def test_two_settings_are_compared(memory: Recall, reader: Visitor) -> None:
     assert "recall@10 1.000 0.000 -1.000" in words
     assert reader.post("/compare", {**form, "b": "[]"}).status == 400
     assert reader.post("/compare", {**form, "b": '{"armz": 1}'}).status == 400
+    assert reader.post("/compare", {**form, "b": '{"bank": "c"}'}).status == 400
+    assert reader.post("/compare", {**form, "b": "[" * 100_000}).status == 400
     assert reader.post("/compare", {**form, "questions": "{"}).status == 400
+    assert reader.post("/compare", {**form, "questions": '{"a":' * 50_000}).status == 400
 
 
 def test_a_search_for_better_settings_is_offered(memory: Recall, reader: Visitor) -> None:

@@ -6,7 +6,7 @@ import importlib.util
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import repeat
 from types import SimpleNamespace
@@ -24,10 +24,12 @@ from pgrecall.extraction import (
     spacy_names,
     talk,
 )
+from pgrecall.extraction.endpoint import _line
 from pgrecall.extraction.rules import sentences
 
 jsonschema = pytest.importorskip("jsonschema")
 
+WEST = timezone(timedelta(hours=-5))
 SENT = "2026-03-05T12:00:00Z"
 TALK = [
     {"session": "s1", "speaker": "Ana", "text": "Hi!", "sent_at": SENT},
@@ -132,6 +134,21 @@ def test_a_sentence_has_what_is_said_around_it_in_its_session_as_context() -> No
     }
 
 
+def test_messages_of_chat_apis_are_read_as_they_are_retained() -> None:
+    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    told: list[dict[str, object]] = [
+        {"role": "user", "name": "Ana", "content": "I went to Porto with Mel."},
+        {"role": "user", "content": [image, {"type": "text", "text": "Mel stayed in Porto."}]},
+    ]
+    plain: list[dict[str, object]] = [
+        {"speaker": "Ana", "text": "I went to Porto with Mel."},
+        {"text": "Mel stayed in Porto."},
+    ]
+
+    assert RuleExtractor()(told) == RuleExtractor()(plain) != []
+    assert [*map(_line, told)] == [*map(_line, plain)]
+
+
 def test_models_for_names_can_be_handed_over() -> None:
     def pipeline(text: str) -> object:
         return SimpleNamespace(ents=[SimpleNamespace(text=text.split()[0])])
@@ -157,6 +174,38 @@ def test_messages_and_their_facts_are_stored_and_found(memory: Recall) -> None:
     assert (hit.text, hit.source_id) == ("I went to Porto with Mel yesterday.", "s1")
 
 
+@pytest.mark.parametrize(
+    ("sent", "day"),
+    [
+        (date(2026, 3, 5), datetime(2026, 3, 4, tzinfo=timezone.utc)),
+        ("2026-03-05", datetime(2026, 3, 4, tzinfo=timezone.utc)),
+        ("2026-03-05T00:30", datetime(2026, 3, 4, tzinfo=timezone.utc)),
+        (datetime(2026, 3, 5, 0, 30), datetime(2026, 3, 4, tzinfo=WEST)),
+    ],
+)
+def test_a_time_without_a_zone_means_the_same_in_a_message_and_its_facts(
+    memory: Recall, sent: object, day: datetime
+) -> None:
+    western = Recall(memory._source, embedder=None, timezone=WEST)
+    message = {"text": "I went to Porto yesterday.", "speaker": "Ana", "sent_at": sent}
+
+    done = western.retain_conversation("b", [message], extract=RuleExtractor())
+
+    fact = western.get("b", done.facts[0].memory_id)
+    [turn] = western.message_context("b", done.messages[0].message_id)
+    assert fact.mentioned_at == turn.sent_at
+    assert fact.occurred == (day, day + timedelta(days=1))
+
+
+def test_an_extractor_may_be_async(memory: Recall) -> None:
+    async def extract(messages: Sequence[Mapping[str, object]]) -> list[str]:
+        return [f"{len(messages)} said."]
+
+    done = memory.retain_conversation("b", TALK, extract=extract)
+
+    assert (len(done.facts), done.failures) == (2, [])
+
+
 def test_any_function_extracts_a_session_at_a_time(memory: Recall) -> None:
     seen: list[Sequence[Mapping[str, object]]] = []
 
@@ -169,6 +218,14 @@ def test_any_function_extracts_a_session_at_a_time(memory: Recall) -> None:
     assert [len(batch) for batch in seen] == [1, 1, 1]
     assert list(talk.batches(TALK, 20)) == [(0, TALK[:2]), (2, TALK[2:])]
     assert len(done.facts) == 3
+
+
+def test_a_fact_that_is_none_is_left_out_alone(memory: Recall) -> None:
+    facts: Any = [5, "Ana was in Porto.", None]
+
+    done = memory.retain_conversation("b", TALK[:1], extract=lambda _: facts)
+
+    assert (len(done.facts), [one.fact for one in done.failures]) == (1, [5, None])
 
 
 def test_what_cannot_be_extracted_is_found_among_the_messages(memory: Recall) -> None:

@@ -138,6 +138,25 @@ def test_a_file_of_another_kind_is_refused(
     assert caught.value.hint
 
 
+def test_a_parquet_file_that_is_damaged_inside_is_refused(recall: Recall) -> None:
+    content = as_parquet([{"text": f"Boat {n} is blue"} for n in range(5000)])
+    middle = len(content) // 2
+    damaged = content[:middle] + bytes(len(content) // 4) + content[middle + len(content) // 4 :]
+
+    with pytest.raises(InvalidArgument, match="the file is not Parquet"):
+        taken(recall, damaged, "parquet")
+
+
+def test_a_cell_that_is_too_long_is_reported_and_not_in_the_way(database: str) -> None:
+    recall = Recall(psycopg.connect(database, autocommit=True), embedder=toy_embed, model="toy")
+    recall.create_bank("b")
+
+    done = taken(recall, b"text\none\n" + b"x" * 200_000 + b"\ntwo\n", "csv")
+
+    assert sorted(memory.text for memory in recall.list_memories("b")) == ["one", "two"]
+    assert [misfit.place for misfit in done.misfits] == ["line 3"]
+
+
 # Other stores
 
 LANGCHAIN = """\
@@ -176,10 +195,10 @@ create table memory_links (
   from_unit_id uuid, to_unit_id uuid, link_type text, entity_id uuid, weight double precision);
 insert into memory_units values
   ('00000000-0000-0000-0000-00000000000a', 'agent', 'doc', 'The shop stayed shut', '[1,0]', 'talk',
-   '2026-03-05Z', '2026-03-05Z', '2026-03-06Z', '2026-03-07Z', 'world', 0.9, '{ops}',
+   '2026-03-05Z', '2026-03-05Z', '2026-03-06Z', '2026-03-07Z', 'world', 0, '{ops}',
    '{"n": 1}', 2),
   ('00000000-0000-0000-0000-00000000000b', 'agent', null, 'A fuse had blown', '[0,1]', null,
-   '2026-03-04Z', '2026-03-04Z', '2026-03-04Z', null, 'experience', null, null, null, null),
+   '2026-03-04Z', '2026-03-04Z', '2026-03-04Z', null, 'experience', null, null, null, 0),
   ('00000000-0000-0000-0000-00000000000c', 'other', null, 'Elsewhere', null, null,
    '2026-03-04Z', null, null, null, 'world', null, null, null, null);
 insert into entities values ('00000000-0000-0000-0000-0000000000ff', 'Corner Shop', 'agent');
@@ -253,7 +272,7 @@ def test_a_bank_of_hindsight_is_imported_with_its_causes(recall: Recall, store: 
     ]
     assert (shop.text, shop.context, shop.source_id) == ("The shop stayed shut", "talk", "doc")
     assert (shop.entities, shop.tags, shop.proof_count) == (("Corner Shop",), ("ops",), 2)
-    assert shop.metadata["n"] == 1
+    assert (shop.metadata["n"], shop.confidence) == (1, 0)
     assert (fuse.fact_type, fuse.confidence) == ("experience", 1)
     causes = "select from_id from pgrecall.link where kind = 'causes' and to_id = %s"
     assert column(store, causes, shop.memory_id) == [fuse.memory_id]

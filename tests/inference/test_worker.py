@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
+from pgrecall.inference.runtime import settled
 from pgrecall.inference.worker import CROWD, FEW, Model, Reading, Worker
 
 
@@ -253,6 +256,25 @@ def test_a_model_that_returns_too_few_results_fails() -> None:
 
     with pytest.raises(ValueError, match="0 results for 1"):
         Worker(1).submit(model, [1]).result(30)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_async_functions_run_in_the_child_of_a_fork() -> None:
+    async def answer() -> int:
+        return 5
+
+    given: Any = answer
+    assert settled(given()) == 5
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(30)
+            os._exit(settled(given()))
+        finally:
+            os._exit(2)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")

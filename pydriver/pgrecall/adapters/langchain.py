@@ -131,8 +131,9 @@ class PgrecallVectorStore(VectorStore):
         names = [given or str(uuid.uuid4()) for given in ids or [None] * len(texts)]
         former = {one.source_id: one for one in self._stored([*filter(None, ids or [])])}
         new = []
-        for name, text, metadata in zip(names, texts, metadatas or [{}] * len(texts), strict=True):
-            old = former.get(name)
+        documents = zip(texts, metadatas or [{}] * len(texts), strict=True)
+        for name, (text, metadata) in dict(zip(names, documents, strict=True)).items():
+            old = former.get(name)  # of several documents with an id, the last counts
             if old is None:
                 new.append({"text": text, "metadata": metadata, "source_id": name})
             elif (old.text, old.metadata) != (text, metadata):

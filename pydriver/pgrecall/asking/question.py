@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any, cast
 
 from pgrecall import calls
-from pgrecall.arguments import check_recall
+from pgrecall.arguments import check_recall, check_type
 from pgrecall.asking.embedding import EmbeddedBefore, Pending, by_role
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.asking.reranking import Reranking
@@ -183,6 +183,7 @@ class Question:
                 find = self._anchors if callable(self._anchors) else self._anchors.get
                 known = find(name)
                 if known is not None:
+                    check_type(f'the anchor "{name}"', known, datetime)
                     return self._settings.moment(known)
             return preparation.last_session_end if name == _LAST_SESSION else None
 
@@ -456,6 +457,12 @@ class Question:
             yield
         finally:
             self._seconds[stage] += perf_counter() - start
+
+
+def repeated(options: RecallOptions) -> RecallOptions:
+    """Return options that several questions can read: lists in place of iterators."""
+    listed = {name: [*one] if isinstance(one, Iterator) else one for name, one in options.items()}
+    return cast("RecallOptions", listed)
 
 
 def embed_together(questions: Sequence[Question]) -> Iterator[Pending[Any]]:

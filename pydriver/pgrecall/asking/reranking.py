@@ -7,9 +7,11 @@ from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 from pgrecall import calls
+from pgrecall.arguments import check_type
 from pgrecall.asking.dated_text import dated_text
 from pgrecall.asking.ranking import (
     BOOSTS,
@@ -72,8 +74,10 @@ class Reranking:
         self._check()
         if self.reranker is not None:
             skip, top_k = given.get("skip", 0), given.get("top_k", TOP_K)
-            is_known = isinstance(skip, int) and isinstance(top_k, int)
-            if is_known and skip >= 0 and top_k >= 1:  # the page is cut from the reranked order
+            is_known = isinstance(skip, Integral) and isinstance(top_k, Integral)
+            if is_known and skip >= self._candidates:
+                self.reranker = None  # what lies behind the candidates keeps the fused order
+            elif is_known and skip >= 0 and top_k >= 1:  # the page is cut from the reranked order
                 given.pop("skip", None)
                 given["top_k"] = max(skip + top_k, self._candidates)
                 self.page = slice(skip, skip + top_k)
@@ -98,6 +102,7 @@ class Reranking:
                 raise InvalidArgument(
                     f'there is no boost "{name}"', hint=f"Use one of: {', '.join(BOOSTS)}."
                 )
+            check_type(f'the boost "{name}"', alpha, float)
             if not 0 <= alpha <= 1:
                 raise InvalidArgument(
                     f'the boost "{name}" is {alpha}, not 0 to 1',

@@ -8,6 +8,7 @@ from typing import Any
 
 from psycopg.rows import scalar_row
 
+from pgrecall.arguments import check_given
 from pgrecall.calls.call import (
     Call,
     call_command,
@@ -33,6 +34,7 @@ def create_bank(
     exist_ok: bool = False,
 ) -> Call[Any, None]:
     """Create a bank; with exist_ok, accept an existing one."""
+    check_given(exist_ok=exist_ok)
     missing = " where not exists (select from pgrecall.bank_overview where bank_id = %(bank)s)"
     arguments, parameters = named_arguments(
         {"bank": bank},

@@ -9,6 +9,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from pgrecall.arguments import check_given
 from pgrecall.calls.call import (
     Call,
     call_records,
@@ -23,7 +24,7 @@ from pgrecall.calls.values import filter_text, listed, to_range
 from pgrecall.rows import Audited, Consolidated, Corrected, Memory, NearCopy, Period
 
 
-def forget(bank: str, memory_ids: Iterable[int]) -> Call[int, int]:
+def forget(bank: str, memory_ids: Iterable[int] | int) -> Call[int, int]:
     """Erase memories."""
     return call_value(
         "forget", {"bank": bank, "memory_ids": listed(memory_ids)}, is_repeatable=False
@@ -52,7 +53,7 @@ def forget_where(
 
 def forget_messages(
     bank: str,
-    message_ids: Iterable[int] | None,
+    message_ids: Iterable[int] | int | None,
     *,
     session: str | None,
     during: Period | None,
@@ -89,6 +90,7 @@ def list_memories(
     top_k: int | None,
 ) -> Call[Memory, list[Memory]]:
     """Return a page of the memories that meet conditions."""
+    check_given(is_ended_too=is_ended_too)
     needed: dict[str, object] = {"bank": bank} | ({"as_of": None} if is_ended_too else {})
     return call_memories(
         "list_memories",

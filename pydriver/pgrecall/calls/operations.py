@@ -9,6 +9,7 @@ from typing import Any
 from psycopg.rows import scalar_row
 from psycopg.types.json import Jsonb
 
+from pgrecall.arguments import check_type
 from pgrecall.calls.call import (
     Call,
     call_command,
@@ -17,6 +18,7 @@ from pgrecall.calls.call import (
     call_value,
     single,
 )
+from pgrecall.calls.values import listed
 from pgrecall.rows import (
     AttachedTable,
     BankStatistics,
@@ -92,8 +94,8 @@ def attach_table(
         {"bank": bank, "relation": relation, "key": key, "text": text},
         fact_type=fact_type,
         occurred=occurred,
-        entities=list(entities) or None,
-        fields=Jsonb(dict(fields)) if fields else None,
+        entities=listed(entities) or None,
+        fields=fields,
         apply=apply,
         is_history_kept=is_history_kept,
     )
@@ -134,6 +136,7 @@ def recall_stats(
 
 def calibrate_bank(bank: str, calibration: Mapping[str, object] | None) -> Call[int, int]:
     """Set the constants of the model of a bank."""
+    check_type("calibration", calibration, Mapping[str, object] | None)
     return call_value("calibrate_bank", {"bank": bank, "calibration": Jsonb(calibration)})
 
 

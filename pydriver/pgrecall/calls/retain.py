@@ -151,6 +151,8 @@ def message_context(
     bank: str, message_id: int, *, before: int | None, after: int | None
 ) -> Call[Turn, list[Turn]]:
     """Return a message with the messages before and after it."""
+    check_type("before", before, int | None)
+    check_type("after", after, int | None)
     return call_records(
         Turn,
         "message_context",

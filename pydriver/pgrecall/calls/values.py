@@ -7,11 +7,12 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
+from numbers import Integral
 
 from psycopg.types.json import Jsonb
 from psycopg.types.range import TimestamptzRange
 
-from pgrecall.arguments import check_sent, check_type
+from pgrecall.arguments import check_given, check_type
 from pgrecall.errors import (
     InvalidArgument,
     InvalidFact,
@@ -85,25 +86,25 @@ def filter_text(condition: object) -> str | None:
     return json.dumps(jsonable(condition, "filter", InvalidFilter))
 
 
-def listed(texts: object) -> object:
-    """Return a list; a text becomes a list of one text."""
-    if isinstance(texts, str):
-        return [texts]
-    return list(texts) if isinstance(texts, Iterable) else texts
+def listed(given: object) -> object:
+    """Return a list; a text or a number becomes a list of one."""
+    if isinstance(given, str | Integral):
+        return [given]
+    return list(given) if isinstance(given, Iterable) else given
 
 
 def checked(**parameters: object) -> dict[str, object]:
     """Reject text that PostgreSQL cannot store; wrap JSON values."""
     checked: dict[str, object] = {}
     for name, value in parameters.items():
-        check_sent(name, value)
+        check_given(**{name: value})
         error = InvalidFilter if name == "filter" else InvalidArgument
         if isinstance(value, str):
             _check_text(value, name, error)
-        elif type(value) is int:
+        elif isinstance(value, Integral) and not isinstance(value, bool):  # also numpy's
             # An untyped literal, so that the argument's type refuses numbers out of range.
-            _check_digits(value, name, error)
-            value = str(value)
+            _check_digits(int(value), name, error)
+            value = str(int(value))
         elif isinstance(value, Mapping):
             value = Jsonb(jsonable(value, name, error))
         elif isinstance(value, list):

@@ -146,11 +146,12 @@ def hook(options: SimpleNamespace, console: Console) -> int:
             report = memory.recall_report(
                 _bank_of(options), prompt, min_relevance=HOOK_CONFIDENCE, timeout=options.timeout
             )
+        text = report.prompt(max_tokens=options.max_tokens) if report.hits else None
     except (ValueError, LookupError, TypeError, RecallError, psycopg.Error, OSError) as error:
         print(f"pgrecall: no memories, {error}", file=sys.stderr)
         return 0
-    if report.hits:
-        console.file.write(report.prompt(max_tokens=options.max_tokens) + "\n")
+    if text is not None:
+        console.file.write(f"{text}\n")
     return 0
 
 

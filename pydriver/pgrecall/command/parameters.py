@@ -141,7 +141,10 @@ def setting(text: str) -> tuple[str, object]:
 
 def field(text: str) -> tuple[str, object]:
     """Parse a field of a memory: FIELD=VALUE."""
-    return _pair(text, "FIELD", 'text="Maya leads it."')
+    name, value = _pair(text, "FIELD", 'text="Maya leads it."')
+    if name in ("self", "bank", "memory_id", "model"):  # arguments of update()
+        raise click.BadParameter(f"not a field of a memory: {name}")
+    return name, value
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -162,6 +165,8 @@ def _pair(text: str, what: str, example: str) -> tuple[str, object]:
         return name, value
 
 
+SECONDS = click.FloatRange(0, 86_400)
+PORT = click.IntRange(0, 65_535)
 DSN_HELP = "Server and database; default: PGRECALL_DSN, else the embedded server."
 
 BANK = partial(argument, "bank")
@@ -189,7 +194,7 @@ def SYNCING() -> tuple[click.Option, ...]:  # noqa: N802  named as the others
 INTERVAL = partial(
     option,
     "--interval",
-    type=float,
+    type=SECONDS,
     default=5.0,
     metavar="SECONDS",
     help="Time between checks; 5.",

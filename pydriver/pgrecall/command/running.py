@@ -73,5 +73,5 @@ def run(action: str, options: SimpleNamespace) -> int:
         return 1
     except OSError as error:
         return fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), None)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, EOFError):
         return fail("interrupted", None)

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from math import ceil
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall._version import __version__
+
+_IN_USE = "another call uses the connection"
 
 
 def named_dsn(dsn: str) -> str:
     """Add an application_name to a DSN, unless the DSN or PGAPPNAME has one."""
     return make_conninfo(dsn, fallback_application_name=f"pgrecall {__version__}")
+
+
+def limited_dsn(dsn: str, seconds: float) -> str:
+    """Limit the time to connect to that of the DSN or, if that is less, to some seconds.
+
+    libpq takes whole seconds, of which 0 would mean no limit.
+    """
+    known = int(float(conninfo_to_dict(dsn).get("connect_timeout") or 0))
+    limit = max(1, ceil(seconds))
+    return make_conninfo(dsn, connect_timeout=min(known, limit) if known > 0 else limit)
 
 
 def is_alive(connection: psycopg.BaseConnection[Any]) -> bool:
@@ -43,6 +57,31 @@ def owns_transaction(connection: psycopg.BaseConnection[object]) -> bool:
     """Return whether a statement sent now is a transaction of its own."""
     idle = psycopg.pq.TransactionStatus.IDLE
     return connection.autocommit and connection.info.transaction_status == idle
+
+
+@contextmanager
+def held(lock: threading.Lock, seconds: float | None) -> Iterator[None]:
+    """Hold a lock; wait so many seconds for it at most."""
+    if not lock.acquire(timeout=-1 if seconds is None else seconds):
+        raise psycopg.OperationalError(_IN_USE)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@asynccontextmanager
+async def async_held(lock: asyncio.Lock, seconds: float | None) -> AsyncIterator[None]:
+    """Hold a lock; wait so many seconds for it at most."""
+    waiting = asyncio.ensure_future(lock.acquire())
+    try:
+        done, _ = await asyncio.wait((waiting,), timeout=seconds)
+        if not done:
+            raise psycopg.OperationalError(_IN_USE)
+        yield
+    finally:
+        if not waiting.cancel():  # it has the lock
+            lock.release()
 
 
 @contextmanager

@@ -614,13 +614,13 @@ def _answer(asked: Asked, question: Judged, given: Mapping[str, Any]) -> list[Hi
 def _settings_of(side: str, text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidArgument(
             f"settings {side} are not JSON: {error}", hint='Such as {"diversity": 0.3}.'
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or found.keys() & {"self", "bank", "query"}:
         raise InvalidArgument(
-            f"settings {side} are not a JSON object", hint='Such as {"diversity": 0.3}.'
+            f"settings {side} are not options of a recall", hint='Such as {"diversity": 0.3}.'
         )
     return found
 
@@ -631,7 +631,7 @@ def _question_of(line: str) -> Judged:
         return Judged(line.strip(), {})
     try:
         found = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidArgument(
             f'"{line[:80]}" is not a question',
             hint='Write text or JSON: {"question": "Who leads Atlas?", "relevant": ["key"]}.',

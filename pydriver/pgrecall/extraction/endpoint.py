@@ -9,7 +9,7 @@ from typing import Any
 
 from pgrecall.errors import InvalidArgument
 from pgrecall.extraction.schema import FACTS_SCHEMA, plain
-from pgrecall.extraction.talk import Message
+from pgrecall.extraction.talk import Message, speaker_of, text_of
 from pgrecall.inference.endpoints import openai_client
 
 INSTRUCTIONS = (
@@ -110,5 +110,5 @@ class OpenAIExtractor:
 
 
 def _line(message: Message) -> str:
-    said = f"{message.get('speaker') or message.get('role') or 'user'}: {message.get('text')}"
+    said = f"{speaker_of(message) or message.get('role') or 'user'}: {text_of(message)}"
     return f"[{message['sent_at']}] {said}" if message.get("sent_at") else said

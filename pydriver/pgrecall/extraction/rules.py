@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from pgrecall.extraction.talk import Message, moment
+from pgrecall.extraction.talk import Message, moment, speaker_of, text_of
 from pgrecall.temporal import extract_temporal_constraint
 
 Names = Callable[[str], Iterable[str]]
@@ -58,10 +58,10 @@ class RuleExtractor:
 
     def by_message(self, messages: Sequence[Message]) -> list[list[dict[str, Any]]]:
         """Return the facts in each message; names are recognised from all messages."""
-        texts = [str(message.get("text") or "") for message in messages]
+        texts = [text_of(message) for message in messages]
         inner, small = _written(texts)
         # Speakers are names, also at the start of a sentence.
-        known = self._known(str(m["speaker"]) for m in messages if m.get("speaker"))
+        known = self._known(filter(None, map(speaker_of, messages)))
         found = []
         earlier: object = None
         asked: list[str] = []
@@ -104,8 +104,7 @@ class RuleExtractor:
         known: Mapping[str, str],
     ) -> dict[str, Any]:
         names = list(self._names_in(sentence, inner, small, known))
-        speaker = message.get("speaker")
-        if isinstance(speaker, str) and speaker:
+        if speaker := speaker_of(message):
             names.insert(0, speaker)
         fact: dict[str, Any] = {
             "text": sentence,
@@ -144,8 +143,7 @@ class RuleExtractor:
 
 def _context(message: Message, around: Sequence[str]) -> dict[str, str]:
     """Return the context of a sentence: who says it, and what is said around it."""
-    speaker = str(message.get("speaker") or "")
-    context = ": ".join(part for part in (speaker, " ".join(around)) if part)
+    context = ": ".join(part for part in (speaker_of(message), " ".join(around)) if part)
     return {"context": context} if context else {}
 
 

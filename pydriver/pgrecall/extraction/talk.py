@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timezone, tzinfo
 from itertools import islice
 from typing import Any
 
 from pgrecall.connection.retries import RETRIES, retry_delays
+from pgrecall.inference.runtime import settled
 from pgrecall.retaining.facts import Fact
 from pgrecall.rows import ExtractionFailure
 
 Message = Mapping[str, object]
 """A message in the format of retain_messages: text, speaker, role, session, sent_at."""
 
-Extractor = Callable[[Sequence[Message]], Iterable[Fact]]
-"""A function from messages to facts in retain's format."""
+Extractor = Callable[[Sequence[Message]], Iterable[Fact] | Awaitable[Iterable[Fact]]]
+"""A function from messages to facts in retain's format; it may be async."""
 
 MESSAGES_AT_ONCE = 20
 
@@ -38,9 +39,7 @@ def batches(messages: Sequence[Message], size: int) -> Iterator[tuple[int, Seque
             start = n
 
 
-def extracted(
-    extract: Extractor, messages: Sequence[Message]
-) -> tuple[list[dict[str, Any]], str | None]:
+def extracted(extract: Extractor, messages: Sequence[Message]) -> tuple[list[Fact], str | None]:
     """Call an extractor and retry it if it fails.
 
     Returns:
@@ -50,7 +49,7 @@ def extracted(
     delays = islice(retry_delays(), RETRIES)
     while True:
         try:
-            facts = [_with_origin(fact, messages) for fact in extract(messages)]
+            facts = [_with_origin(fact, messages) for fact in settled(extract(messages))]
         except Exception as error:  # any error of the user's function
             problem = f"{type(error).__name__}: {error}"
             delay = next(delays, None)
@@ -62,11 +61,13 @@ def extracted(
             return facts, None
 
 
-def _with_origin(fact: Fact, messages: Sequence[Message]) -> dict[str, Any]:
+def _with_origin(fact: Fact, messages: Sequence[Message]) -> Fact:
+    known = {"text": fact} if isinstance(fact, str) else fact
+    if not isinstance(known, Mapping):
+        return known  # retain() says what is wrong
     last = messages[-1]
     origin = {"source_id": last.get("session"), "mentioned_at": last.get("sent_at")}
-    known = {"text": fact} if isinstance(fact, str) else dict(fact)
-    return {name: value for name, value in origin.items() if value is not None} | known
+    return {name: value for name, value in origin.items() if value is not None} | dict(known)
 
 
 def failure(first: int, messages: Sequence[Message], problem: str, fact: Any) -> ExtractionFailure:
@@ -74,9 +75,35 @@ def failure(first: int, messages: Sequence[Message], problem: str, fact: Any) ->
     return ExtractionFailure(first, first + len(messages) - 1, problem, fact)
 
 
-def moment(message: Message) -> datetime | None:
-    """Return when a message was sent; None if unknown."""
+def zoned(message: Message, zone: tzinfo) -> Message:
+    """Return a message whose time, if that is a datetime without a zone, is in a zone."""
     sent = message.get("sent_at")
-    if isinstance(sent, str):
-        return datetime.fromisoformat(sent.replace("Z", "+00:00"))
-    return sent if isinstance(sent, datetime) else None
+    if not isinstance(sent, datetime) or sent.tzinfo is not None:
+        return message
+    return {**message, "sent_at": sent.replace(tzinfo=zone)}
+
+
+def text_of(message: Message) -> str:
+    """Return the text of a message, which chat APIs call content and may write in parts."""
+    said = message.get("text") or message.get("content") or ""
+    if isinstance(said, str) or not isinstance(said, Sequence):
+        return str(said)
+    return "\n".join(str(part["text"]) for part in said if part.get("text"))
+
+
+def speaker_of(message: Message) -> str:
+    """Return who says a message, which chat APIs call name; empty if unknown."""
+    return str(message.get("speaker") or message.get("name") or "")
+
+
+def moment(message: Message) -> datetime | None:
+    """Return when a message was sent; None if unknown. Dates and texts without a zone are UTC."""
+    sent = message.get("sent_at")
+    if isinstance(sent, datetime):
+        return sent
+    if isinstance(sent, date):
+        sent = sent.isoformat()
+    if not isinstance(sent, str):
+        return None
+    read = datetime.fromisoformat(sent.replace("Z", "+00:00"))
+    return read if read.tzinfo else read.replace(tzinfo=timezone.utc)

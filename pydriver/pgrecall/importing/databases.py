@@ -21,6 +21,8 @@ Columns = Mapping[str, Any]
 CAUSAL = ("causes", "caused_by", "enables", "prevents")
 """The kinds of Hindsight's links that are causal, which the bank has too."""
 
+_EMPTY: tuple[object, ...] = (None, "", [], {})
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -65,7 +67,7 @@ class Source:
             }
             if self.has_embeddings and columns["embedding"] is not None:
                 made["embedding"] = columns["embedding"]
-            yield Row(place, {name: value for name, value in made.items() if value}, None, key)
+            yield Row(place, {k: v for k, v in made.items() if v not in _EMPTY}, None, key)
 
     def links(self) -> dict[str, list[tuple[str, str, float]]]:
         """Read causal links: kind, id of the target and weight, by id of the row.
@@ -163,7 +165,7 @@ def _hindsight(table: str | None) -> Plan:
             "occurred": occurred,
             "mentioned_at": row.get("mentioned_at") or row.get("event_date"),
             "confidence": row.get("confidence_score"),
-            "proof_count": row.get("proof_count"),
+            "proof_count": row.get("proof_count") or None,
             "entities": columns["entities"],
         }
 

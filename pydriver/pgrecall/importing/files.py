@@ -11,6 +11,8 @@ from typing import BinaryIO
 from pgrecall.errors import InvalidArgument
 from pgrecall.importing.rows import Row, fact_of
 
+_LONGEST_CELL = 2**31 - 1  # of a CSV file; the default of 131,072 would end the import
+
 
 def read_file(file: BinaryIO, kind: str, *, text: str | None = None) -> Iterator[Row]:
     """Read the rows of a file.
@@ -50,6 +52,7 @@ def _lines(file: BinaryIO) -> Iterator[tuple[str, Mapping[str, object] | str]]:
 
 def _table(file: BinaryIO) -> Iterator[tuple[str, Mapping[str, object] | str]]:
     reader = csv.DictReader(TextIOWrapper(file, "utf-8-sig", newline=""))
+    limit = csv.field_size_limit(_LONGEST_CELL)
     try:
         if not reader.fieldnames:
             raise InvalidArgument(
@@ -68,27 +71,29 @@ def _table(file: BinaryIO) -> Iterator[tuple[str, Mapping[str, object] | str]]:
             f"line {reader.line_num + 1} is not CSV in UTF-8: {error}",
             hint="Save the file as UTF-8 with commas between the cells.",
         ) from error
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _parquet(file: BinaryIO) -> Iterator[tuple[str, Mapping[str, object] | str]]:
     try:
-        from pyarrow import ArrowInvalid
+        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise InvalidArgument(
             "package pyarrow is missing", hint="Run: pip install 'pgrecall[parquet]'"
         ) from error
-    try:
-        table = ParquetFile(file)
-    except ArrowInvalid as error:
-        raise InvalidArgument(
-            f"the file is not Parquet: {error}", hint="Name its kind with --from."
-        ) from error
     number = 0
-    for batch in table.iter_batches(1000):
-        for columns in batch.to_pylist():
-            number += 1
-            yield f"row {number}", columns
+    try:
+        for batch in ParquetFile(file).iter_batches(1000):
+            for columns in batch.to_pylist():
+                number += 1
+                yield f"row {number}", columns
+    except (ArrowException, OSError) as error:
+        raise InvalidArgument(
+            f"the file is not Parquet after row {number}: {error}",
+            hint="Name its kind with --from.",
+        ) from error
 
 
 READERS: dict[str, Callable[[BinaryIO], Iterator[tuple[str, Mapping[str, object] | str]]]] = {

@@ -126,6 +126,10 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+if hasattr(os, "register_at_fork"):  # its thread does not exist in the child of a fork
+    os.register_at_fork(after_in_child=_loop.cache_clear)
+
+
 def cannot_embed(package: str | None, command: str) -> EmbedderUnavailable:
     """Return the error for a missing package, with the command that installs it."""
     return EmbedderUnavailable(

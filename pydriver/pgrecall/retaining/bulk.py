@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
 
-from pgrecall.arguments import check_type
+from pgrecall.arguments import check_given, check_type
 from pgrecall.errors import InvalidArgument, RecallError, moved
 from pgrecall.retaining.facts import Fact, FactBatch, several
 from pgrecall.retaining.streams import relinked
@@ -73,6 +73,7 @@ class Load:
             InvalidArgument: batch_size is below 1.
 
         """
+        check_given(model=model, replace=replace, progress=progress, refused=refused)
         check_type("batch_size", batch_size, int)
         if batch_size < 1:
             raise InvalidArgument(f"batch_size must be at least 1, not {batch_size}")
