@@ -9004,10 +9004,15 @@ begin
     cross  join lateral (
       select o.to_id, o.kind, o.memory_id
       from   pgrecall.relation o
-      -- As in entity_walk(): for the index.
+      -- "between" as in entity_walk(): for the index. Facts that have ended must not take the
+      -- place of those that hold; not exists(): as in _hop().
       where  o.bank_id = _steps.bank and o.from_id between f.id and f.id
         and  (o.valid_from is null or o.valid_from <= now())
         and  (o.valid_to is null or o.valid_to > now())
+        and  (
+               select true from pgrecall.memory m
+               where  m.bank_id = _steps.bank and m.memory_id = o.memory_id
+                 and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
       order  by o.from_id desc, o.relation_id desc
       limit  50
     ) as r
@@ -9020,6 +9025,10 @@ begin
       where  i.bank_id = _steps.bank and i.to_id between f.id and f.id
         and  (i.valid_from is null or i.valid_from <= now())
         and  (i.valid_to is null or i.valid_to > now())
+        and  (
+               select true from pgrecall.memory m
+               where  m.bank_id = _steps.bank and m.memory_id = i.memory_id
+                 and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
       order  by i.to_id desc, i.relation_id desc
       limit  50
     ) as r
@@ -9032,6 +9041,10 @@ begin
       from   pgrecall.mention m
       where  m.bank_id = _steps.bank and m.entity_id = f.id
         and  m.fact_type between t.fact_type and t.fact_type
+        and  (
+               select true from pgrecall.memory x
+               where  x.bank_id = _steps.bank and x.memory_id = m.memory_id
+                 and  x.valid_from <= now() and (x.valid_to is null or x.valid_to > now()))
       order  by m.fact_type desc, m.memory_id desc
       limit  50
     ) as l
@@ -9044,11 +9057,6 @@ begin
     where  t.bank_id = _steps.bank
   ) as n
   where  n.to_id <> all (entity_ids)
-    -- Not exists(): as in _hop().
-    and  (
-           select true from pgrecall.memory m
-           where  m.bank_id = _steps.bank and m.memory_id = n.memory_id
-             and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
   -- A relation precedes a mention, and a newer fact precedes an older one.
   order  by n.to_id, n.place, n.memory_id desc, n.via, n.from_id;
 end;
@@ -10369,10 +10377,16 @@ begin
     cross  join lateral (
       (select o.from_id, o.kind, o.to_id, o.confidence, o.memory_id
        from   pgrecall.relation o
-       -- As in _steps(): for the index.
+       -- "between": as in _steps(), for the index. A fact that does not hold must not take the
+       -- place of one that does.
        where  o.bank_id = (_hop.bank).bank_id and o.from_id between f.id and f.id
          and  coalesce(o.valid_from, '-infinity') <= _hop.as_of
          and  coalesce(o.valid_to, 'infinity') > _hop.as_of
+         and  (
+                select true from pgrecall.memory m
+                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = o.memory_id
+                  and  m.valid_from <= _hop.as_of
+                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
        order  by o.from_id desc, o.relation_id desc
        limit  25)
       union all
@@ -10381,6 +10395,11 @@ begin
        where  i.bank_id = (_hop.bank).bank_id and i.to_id between f.id and f.id
          and  coalesce(i.valid_from, '-infinity') <= _hop.as_of
          and  coalesce(i.valid_to, 'infinity') > _hop.as_of
+         and  (
+                select true from pgrecall.memory m
+                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = i.memory_id
+                  and  m.valid_from <= _hop.as_of
+                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
        order  by i.to_id desc, i.relation_id desc
        limit  25)
     ) as r
@@ -10393,6 +10412,11 @@ begin
       from   pgrecall.mention m
       where  m.bank_id = (_hop.bank).bank_id and m.entity_id = f.id
         and  m.fact_type between t.fact_type and t.fact_type
+        and  (
+               select true from pgrecall.memory x
+               where  x.bank_id = (_hop.bank).bank_id and x.memory_id = m.memory_id
+                 and  x.valid_from <= _hop.as_of
+                 and  (x.valid_to is null or x.valid_to > _hop.as_of))
       order  by m.fact_type desc, m.memory_id desc
       limit  10
     ) as x
