@@ -3158,6 +3158,20 @@ return '\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-
 comment on function pgrecall_internal._cjk is
 'The letters of Chinese, Japanese and Korean, for use inside a bracket expression.';
 
+create or replace function pgrecall_internal._marks(content text)
+returns text
+language sql immutable parallel safe
+return case when octet_length(content) > length(content) then (
+  -- What the parser of words reads as part of one.
+  select string_agg(c.mark, '')
+  from   (select distinct x from string_to_table(_marks.content, null) as x) as c(mark)
+  where  octet_length(c.mark) > 1 and c.mark !~ '[[:alnum:]]'
+    and  (select count(*) from ts_parse('default', 'a' || c.mark || 'a')) = 1
+) end;
+comment on function pgrecall_internal._marks is
+'The marks in a text that belong to words and are no letters, for use inside a bracket expression '
+'beside [:alnum:], as the virama of Hindi and the tones of Thai; null: there are none.';
+
 create or replace function pgrecall_internal._spaced(content text)
 returns text
 language sql immutable parallel safe
@@ -3869,7 +3883,7 @@ language plpgsql immutable parallel safe
 as $$
 declare
   quoted constant text := '(?<![[:alnum:]])"([^"]+)"(?![[:alnum:]])';
-  minus  constant text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
+  minus  text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
   bare   text;
 begin
   -- Only the beginning of a very long text is searched.
@@ -3884,6 +3898,7 @@ begin
   if bare !~ '"|(^| )-[[:alpha:]]' then
     return;
   end if;
+  minus := replace(minus, '[:alnum:]', '[:alnum:]' || coalesce(pgrecall_internal._marks(bare), ''));
   excluded := array(
     select p.match[1] from regexp_matches(bare, '(?:^| )-' || quoted, 'g') as p(match)
   );
@@ -14423,8 +14438,8 @@ declare
   config  regconfig := bank.text_search_config::regconfig;
   typed   text := pgrecall_internal._normalised(words);
   last    text := substring(typed from '\S+$');
-  part    text := case when length(last) <= 200
-                       then substring(last from '[[:alnum:]_./@:+#-]+$') end;
+  part    text := case when length(last) <= 200 then substring(last from format(
+    '[[:alnum:]%s_./@:+#-]+$', pgrecall_internal._marks(last))) end;
   whole   integer[];
   longer  integer[];
   written text;
@@ -15903,6 +15918,7 @@ declare
   searched pgrecall.bank := pgrecall_internal._bank(bank);
   config   regconfig := searched.text_search_config::regconfig;
   cjk      text := '[' || pgrecall_internal._cjk() || ']';
+  inside   text;  -- letters, for use inside a bracket expression
   content  text;
   wanted   text[];
 begin
@@ -15918,6 +15934,8 @@ begin
   select m.text into content
   from   pgrecall.memory m
   where  m.bank_id = highlight.bank and m.memory_id = highlight.memory_id;
+  inside := '[:alnum:]' || coalesce(
+    pgrecall_internal._marks(pgrecall_internal._normalised(content)), '');
   wanted := array(
     select l.lexeme
     from   pgrecall.lexemes(config, (pgrecall_internal._parsed_query(query)).words) as l
@@ -15956,12 +15974,12 @@ begin
              lateral (
                select x.match, x.n, lower(x.match[1]) in (select unnest(wanted)) as is_hit
                from   regexp_matches(
-                        r.run, '[[:alnum:]]+(?:[-_./@:+#]+[[:alnum:]]+)*|[^[:alnum:]]+', 'g'
+                        r.run, format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*|[^%1$s]+', inside), 'g'
                       ) with ordinality as x(match, n)
                offset 0
              ) as i,
              regexp_matches(
-               i.match[1], '[[:alnum:]]+|[^[:alnum:]]+', 'g'
+               i.match[1], format('[%1$s]+|[^%1$s]+', inside), 'g'
              ) with ordinality as w(match, n)
       where  not r.is_cjk
     ),
