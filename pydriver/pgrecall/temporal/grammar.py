@@ -727,17 +727,20 @@ def _rolling_units(scan: Scan, got: Group) -> Value:
 
 
 @rule(
-    r"(?<=[Ti])(?P<r>R)A?(?P<n>[nNvy])(?P<h>u)(?!O)|A?(?P<a>[nNvyA])(?P<h2>u)g|(?<=T)(?P<r2>R)(?P<h3>u)(?!O)"
+    r"(?<=[Ti])(?P<r>R)A?(?P<n>[nNvy])(?P<h>u)(?!O)|(?:A?(?P<a>[nNvyA])|A?B)(?P<h2>u)(?P<b>B)?g"
+    r"|(?<=T)(?P<r2>R)(?P<h3>u)(?!O)"
 )
 def _hours(scan: Scan, got: Group) -> Value:
-    """Read "the past 48 hours", "20 minutes ago" as whole days."""
+    """Read "the past 48 hours", "20 minutes ago", "half an hour ago" as whole days."""
     if got["r"] or got["r2"]:
         minutes = (got["h"] or got["h3"] or 0) * (got["n"] or 1)
         if (got["r"] or got["r2"])[0] >= 0 or minutes == 0:
             return None
         first = (scan.now - timedelta(minutes=minutes)).date()
         return Span(first, scan.today + DAY, "rolling", 0.8)
-    day = (scan.now - timedelta(minutes=got["h2"] * got["a"])).date()
+    is_half = got["a"] is None or got.item("b") is not None
+    minutes = got["h2"] * ((got["a"] or 0) + 0.5 * is_half)
+    day = (scan.now - timedelta(minutes=minutes)).date()
     return Span(day, day + DAY, "day", 0.9)
 
 
@@ -815,16 +818,18 @@ def _my_week(scan: Scan, got: Group) -> Value:
 
 def _shift(day: date, parts: list[Item], sign: int) -> date:
     """Shift a day by "1 month 21 days", "two and a half weeks"."""
-    count, unit, half = 0, "day", False
+    count, unit, half, before = 0, "day", False, ""
     for item in parts:
         if item.letter in "nNyA":
             count = item.value
         elif item.letter == "B":
             half = True
+            count -= before == "A"  # "a half year"
         elif item.letter == "U":
             unit = item.value
             day = cal.add(day, unit, sign * count)
             count = 0
+        before = item.letter
     if half and unit in cal.MONTHS and cal.MONTHS[unit] > 1:
         return cal.add_months(day, sign * cal.MONTHS[unit] // 2)
     halves = 15 if unit == "month" else (cal.LENGTHS.get(unit, 7) + 1) // 2

@@ -25,7 +25,7 @@ _ROMAN = ("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix 
 _ONE = r"(?:AU\|n|(?:(?:A\|n|A?n(?:[-|t]n)?|[ANy])B?|B)UB?)"
 # "two weeks", "1 month and 3 days", "2 or 3 weeks", "a day or two"
 AMOUNT = rf"(?:{_ONE}(?:[,&]|,&)?){{0,3}}{_ONE}"
-_LENGTH = rf"(?:{AMOUNT}|A?v[UWS]|[nA][WS])"
+_LENGTH = rf"(?:{AMOUNT}|A?v[UWS]|[nA][WS]|(?:A?[nNvyA]|A?B)uB?)"
 SINCE = (rf"(s)({_LENGTH})(?!g)", "1 2 g")  # "seit drei Tagen" is since three days ago
 AGO_FIRST = (rf"K({_LENGTH})g?", "1 g")  # "hace tres días"
 BEFORE_AS_AGO = (rf"(?<!U)b({_LENGTH})(?!g)", "1 g")  # "vor drei Tagen"

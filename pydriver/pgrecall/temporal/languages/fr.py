@@ -124,6 +124,8 @@ _put("u", 1, "minute, minutes")
 _put("D", 0, "aujourd' hui")
 _put("D", -1, "hier")
 _put("D", 1, "demain, le lendemain")
+_put("Ua", ("day", None), "le lendemain (de/du/des/d')")
+_put("Ub", ("day", None), "la veille (de/du/des/d')")
 for _part, _hours in {
     "matin": MORNING,
     "midi": NOON,
