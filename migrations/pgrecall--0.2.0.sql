@@ -3158,6 +3158,20 @@ return '\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-
 comment on function pgrecall_internal._cjk is
 'The letters of Chinese, Japanese and Korean, for use inside a bracket expression.';
 
+create or replace function pgrecall_internal._marks(content text)
+returns text
+language sql immutable parallel safe
+return case when octet_length(content) > length(content) then (
+  -- What the parser of words reads as part of one.
+  select string_agg(c.mark, '')
+  from   (select distinct x from string_to_table(_marks.content, null) as x) as c(mark)
+  where  octet_length(c.mark) > 1 and c.mark !~ '[[:alnum:]]'
+    and  (select count(*) from ts_parse('default', 'a' || c.mark || 'a')) = 1
+) end;
+comment on function pgrecall_internal._marks is
+'The marks in a text that belong to words and are no letters, for use inside a bracket expression '
+'beside [:alnum:], as the virama of Hindi and the tones of Thai; null: there are none.';
+
 create or replace function pgrecall_internal._spaced(content text)
 returns text
 language sql immutable parallel safe
@@ -3869,7 +3883,7 @@ language plpgsql immutable parallel safe
 as $$
 declare
   quoted constant text := '(?<![[:alnum:]])"([^"]+)"(?![[:alnum:]])';
-  minus  constant text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
+  minus  text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
   bare   text;
 begin
   -- Only the beginning of a very long text is searched.
@@ -3884,6 +3898,7 @@ begin
   if bare !~ '"|(^| )-[[:alpha:]]' then
     return;
   end if;
+  minus := replace(minus, '[:alnum:]', '[:alnum:]' || coalesce(pgrecall_internal._marks(bare), ''));
   excluded := array(
     select p.match[1] from regexp_matches(bare, '(?:^| )-' || quoted, 'g') as p(match)
   );
@@ -9063,10 +9078,15 @@ begin
     cross  join lateral (
       select o.to_id, o.kind, o.memory_id
       from   pgrecall.relation o
-      -- As in entity_walk(): for the index.
+      -- "between" as in entity_walk(): for the index. Facts that have ended must not take the
+      -- place of those that hold; not exists(): as in _hop().
       where  o.bank_id = _steps.bank and o.from_id between f.id and f.id
         and  (o.valid_from is null or o.valid_from <= now())
         and  (o.valid_to is null or o.valid_to > now())
+        and  (
+               select true from pgrecall.memory m
+               where  m.bank_id = _steps.bank and m.memory_id = o.memory_id
+                 and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
       order  by o.from_id desc, o.relation_id desc
       limit  50
     ) as r
@@ -9079,6 +9099,10 @@ begin
       where  i.bank_id = _steps.bank and i.to_id between f.id and f.id
         and  (i.valid_from is null or i.valid_from <= now())
         and  (i.valid_to is null or i.valid_to > now())
+        and  (
+               select true from pgrecall.memory m
+               where  m.bank_id = _steps.bank and m.memory_id = i.memory_id
+                 and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
       order  by i.to_id desc, i.relation_id desc
       limit  50
     ) as r
@@ -9091,6 +9115,10 @@ begin
       from   pgrecall.mention m
       where  m.bank_id = _steps.bank and m.entity_id = f.id
         and  m.fact_type between t.fact_type and t.fact_type
+        and  (
+               select true from pgrecall.memory x
+               where  x.bank_id = _steps.bank and x.memory_id = m.memory_id
+                 and  x.valid_from <= now() and (x.valid_to is null or x.valid_to > now()))
       order  by m.fact_type desc, m.memory_id desc
       limit  50
     ) as l
@@ -9103,11 +9131,6 @@ begin
     where  t.bank_id = _steps.bank
   ) as n
   where  n.to_id <> all (entity_ids)
-    -- Not exists(): as in _hop().
-    and  (
-           select true from pgrecall.memory m
-           where  m.bank_id = _steps.bank and m.memory_id = n.memory_id
-             and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
   -- A relation precedes a mention, and a newer fact precedes an older one.
   order  by n.to_id, n.place, n.memory_id desc, n.via, n.from_id;
 end;
@@ -9688,8 +9711,8 @@ begin
            null::bigint as memory_id, null::halfvec as meaning
     from   start s
     union all
-    select u.id, w.steps + 1, w.mass * u.share / g.count, g.words, g.kinds,
-           w.mass * u.share / g.count * g.worth,
+    select u.id, w.steps + 1, w.mass * u.share / g.total, g.words, g.kinds,
+           w.mass * u.share / g.total * g.worth,
            concat_ws(E'\x1f', w.way, g.label || ':' || u.memory_id, 'e' || u.id), u.memory_id,
            g.meaning
     from (
@@ -9700,19 +9723,16 @@ begin
       limit  16
     ) as w
     cross  join lateral (
-      select l.label, l.count, l.ids, l.memory_ids, l.shares, p.words, p.kinds, p.meaning,
+      select l.label, l.total, l.ids, l.memory_ids, l.shares, p.words, p.kinds, p.meaning,
              4 ^ bit_count(p.words::bit(32)) * 0.6 ^ w.steps
              * case when p.meaning is null then 1
                     else 80 * greatest(pgrecall_internal._similarity(
                            1 - (p.meaning <=> request.embedding), (request.bank).low_cosine,
                            (request.bank).high_cosine), 0) ^ 6 end as worth
       from (
-        select r.label, lower(replace(substr(r.label, 2), ' ', '_')) as kind, count(*) as count,
-               array_agg(r.id) as ids, array_agg(r.memory_id) as memory_ids,
-               -- A relation that had ended by then counts less.
-               array_agg(r.confidence * case
-                 when is_former or r.valid_to > request.as_of is not false then 1
-                 else 0.3 end) as shares
+        select r.label, lower(replace(substr(r.label, 2), ' ', '_')) as kind,
+               sum(f.weight) as total, array_agg(r.id) as ids, array_agg(r.memory_id) as memory_ids,
+               array_agg(r.confidence * f.weight) as shares
         from (
           (select o.to_id as id, '>' || o.kind as label, o.memory_id, o.confidence, o.valid_from,
                   o.valid_to
@@ -9727,6 +9747,14 @@ begin
            order  by i.to_id desc, i.relation_id desc
            limit  100)
         ) as r
+        cross  join lateral (
+          -- A relation that had ended by then, or whose fact had, counts less.
+          select case when is_former or least(r.valid_to, m.valid_to) > request.as_of is not false
+                      then 1 else 0.3 end::double precision as weight
+          from   pgrecall.memory m
+          where  m.bank_id = bank and m.memory_id = r.memory_id and m.valid_from <= request.as_of
+          limit  1
+        ) as f
         where  r.valid_from is null or r.valid_from <= request.as_of
         group  by r.label
       ) as l
@@ -9779,9 +9807,10 @@ $$;
 comment on function pgrecall_internal._walked is
 'The facts that state the relations on the paths that a question asks for, best first. score is '
 'the mass of the start, divided at each entity by the number of relations of the same kind and '
-'direction, x 0.6 for each relation after the first, x 4 for each word that asks for one, x 80 s ^ '
-'6, where s is the similarity of the kinds on the path to the question, on the scale of the bank. '
-'paths: as _activated() writes them. keys and bits: those of _asked_edges().';
+'direction, of which those that have ended count 0.3, x 0.6 for each relation after the first, x 4 '
+'for each word that asks for one, x 80 s ^ 6, where s is the similarity of the kinds on the path '
+'to the question, on the scale of the bank. paths: as _activated() writes them. keys and bits: '
+'those of _asked_edges().';
 
 -- graph/activation.sql
 -- Spreading activation: what the graph leads to from hits and from the entities that a query names.
@@ -10428,10 +10457,16 @@ begin
     cross  join lateral (
       (select o.from_id, o.kind, o.to_id, o.confidence, o.memory_id
        from   pgrecall.relation o
-       -- As in _steps(): for the index.
+       -- "between": as in _steps(), for the index. A fact that does not hold must not take the
+       -- place of one that does.
        where  o.bank_id = (_hop.bank).bank_id and o.from_id between f.id and f.id
          and  coalesce(o.valid_from, '-infinity') <= _hop.as_of
          and  coalesce(o.valid_to, 'infinity') > _hop.as_of
+         and  (
+                select true from pgrecall.memory m
+                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = o.memory_id
+                  and  m.valid_from <= _hop.as_of
+                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
        order  by o.from_id desc, o.relation_id desc
        limit  25)
       union all
@@ -10440,6 +10475,11 @@ begin
        where  i.bank_id = (_hop.bank).bank_id and i.to_id between f.id and f.id
          and  coalesce(i.valid_from, '-infinity') <= _hop.as_of
          and  coalesce(i.valid_to, 'infinity') > _hop.as_of
+         and  (
+                select true from pgrecall.memory m
+                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = i.memory_id
+                  and  m.valid_from <= _hop.as_of
+                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
        order  by i.to_id desc, i.relation_id desc
        limit  25)
     ) as r
@@ -10452,6 +10492,11 @@ begin
       from   pgrecall.mention m
       where  m.bank_id = (_hop.bank).bank_id and m.entity_id = f.id
         and  m.fact_type between t.fact_type and t.fact_type
+        and  (
+               select true from pgrecall.memory x
+               where  x.bank_id = (_hop.bank).bank_id and x.memory_id = m.memory_id
+                 and  x.valid_from <= _hop.as_of
+                 and  (x.valid_to is null or x.valid_to > _hop.as_of))
       order  by m.fact_type desc, m.memory_id desc
       limit  10
     ) as x
@@ -14458,8 +14503,8 @@ declare
   config  regconfig := bank.text_search_config::regconfig;
   typed   text := pgrecall_internal._normalised(words);
   last    text := substring(typed from '\S+$');
-  part    text := case when length(last) <= 200
-                       then substring(last from '[[:alnum:]_./@:+#-]+$') end;
+  part    text := case when length(last) <= 200 then substring(last from format(
+    '[[:alnum:]%s_./@:+#-]+$', pgrecall_internal._marks(last))) end;
   whole   integer[];
   longer  integer[];
   written text;
@@ -15950,6 +15995,7 @@ declare
   searched pgrecall.bank := pgrecall_internal._bank(bank);
   config   regconfig := searched.text_search_config::regconfig;
   cjk      text := '[' || pgrecall_internal._cjk() || ']';
+  inside   text;  -- letters, for use inside a bracket expression
   content  text;
   wanted   text[];
 begin
@@ -15965,6 +16011,8 @@ begin
   select m.text into content
   from   pgrecall.memory m
   where  m.bank_id = highlight.bank and m.memory_id = highlight.memory_id;
+  inside := '[:alnum:]' || coalesce(
+    pgrecall_internal._marks(pgrecall_internal._normalised(content)), '');
   wanted := array(
     select l.lexeme
     from   pgrecall.lexemes(config, (pgrecall_internal._parsed_query(query)).words) as l
@@ -16003,12 +16051,12 @@ begin
              lateral (
                select x.match, x.n, lower(x.match[1]) in (select unnest(wanted)) as is_hit
                from   regexp_matches(
-                        r.run, '[[:alnum:]]+(?:[-_./@:+#]+[[:alnum:]]+)*|[^[:alnum:]]+', 'g'
+                        r.run, format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*|[^%1$s]+', inside), 'g'
                       ) with ordinality as x(match, n)
                offset 0
              ) as i,
              regexp_matches(
-               i.match[1], '[[:alnum:]]+|[^[:alnum:]]+', 'g'
+               i.match[1], format('[%1$s]+|[^%1$s]+', inside), 'g'
              ) with ordinality as w(match, n)
       where  not r.is_cjk
     ),

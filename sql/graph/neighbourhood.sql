@@ -19,10 +19,16 @@ begin
     cross  join lateral (
       (select o.from_id, o.kind, o.to_id, o.confidence, o.memory_id
        from   pgrecall.relation o
-       -- As in _steps(): for the index.
+       -- "between": as in _steps(), for the index. A fact that does not hold must not take the
+       -- place of one that does.
        where  o.bank_id = (_hop.bank).bank_id and o.from_id between f.id and f.id
          and  coalesce(o.valid_from, '-infinity') <= _hop.as_of
          and  coalesce(o.valid_to, 'infinity') > _hop.as_of
+         and  (
+                select true from pgrecall.memory m
+                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = o.memory_id
+                  and  m.valid_from <= _hop.as_of
+                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
        order  by o.from_id desc, o.relation_id desc
        limit  25)
       union all
@@ -31,6 +37,11 @@ begin
        where  i.bank_id = (_hop.bank).bank_id and i.to_id between f.id and f.id
          and  coalesce(i.valid_from, '-infinity') <= _hop.as_of
          and  coalesce(i.valid_to, 'infinity') > _hop.as_of
+         and  (
+                select true from pgrecall.memory m
+                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = i.memory_id
+                  and  m.valid_from <= _hop.as_of
+                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
        order  by i.to_id desc, i.relation_id desc
        limit  25)
     ) as r
@@ -43,6 +54,11 @@ begin
       from   pgrecall.mention m
       where  m.bank_id = (_hop.bank).bank_id and m.entity_id = f.id
         and  m.fact_type between t.fact_type and t.fact_type
+        and  (
+               select true from pgrecall.memory x
+               where  x.bank_id = (_hop.bank).bank_id and x.memory_id = m.memory_id
+                 and  x.valid_from <= _hop.as_of
+                 and  (x.valid_to is null or x.valid_to > _hop.as_of))
       order  by m.fact_type desc, m.memory_id desc
       limit  10
     ) as x

@@ -125,10 +125,15 @@ begin
     cross  join lateral (
       select o.to_id, o.kind, o.memory_id
       from   pgrecall.relation o
-      -- As in entity_walk(): for the index.
+      -- "between" as in entity_walk(): for the index. Facts that have ended must not take the
+      -- place of those that hold; not exists(): as in _hop().
       where  o.bank_id = _steps.bank and o.from_id between f.id and f.id
         and  (o.valid_from is null or o.valid_from <= now())
         and  (o.valid_to is null or o.valid_to > now())
+        and  (
+               select true from pgrecall.memory m
+               where  m.bank_id = _steps.bank and m.memory_id = o.memory_id
+                 and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
       order  by o.from_id desc, o.relation_id desc
       limit  50
     ) as r
@@ -141,6 +146,10 @@ begin
       where  i.bank_id = _steps.bank and i.to_id between f.id and f.id
         and  (i.valid_from is null or i.valid_from <= now())
         and  (i.valid_to is null or i.valid_to > now())
+        and  (
+               select true from pgrecall.memory m
+               where  m.bank_id = _steps.bank and m.memory_id = i.memory_id
+                 and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
       order  by i.to_id desc, i.relation_id desc
       limit  50
     ) as r
@@ -153,6 +162,10 @@ begin
       from   pgrecall.mention m
       where  m.bank_id = _steps.bank and m.entity_id = f.id
         and  m.fact_type between t.fact_type and t.fact_type
+        and  (
+               select true from pgrecall.memory x
+               where  x.bank_id = _steps.bank and x.memory_id = m.memory_id
+                 and  x.valid_from <= now() and (x.valid_to is null or x.valid_to > now()))
       order  by m.fact_type desc, m.memory_id desc
       limit  50
     ) as l
@@ -165,11 +178,6 @@ begin
     where  t.bank_id = _steps.bank
   ) as n
   where  n.to_id <> all (entity_ids)
-    -- Not exists(): as in _hop().
-    and  (
-           select true from pgrecall.memory m
-           where  m.bank_id = _steps.bank and m.memory_id = n.memory_id
-             and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
   -- A relation precedes a mention, and a newer fact precedes an older one.
   order  by n.to_id, n.place, n.memory_id desc, n.via, n.from_id;
 end;

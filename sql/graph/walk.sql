@@ -68,8 +68,8 @@ begin
            null::bigint as memory_id, null::halfvec as meaning
     from   start s
     union all
-    select u.id, w.steps + 1, w.mass * u.share / g.count, g.words, g.kinds,
-           w.mass * u.share / g.count * g.worth,
+    select u.id, w.steps + 1, w.mass * u.share / g.total, g.words, g.kinds,
+           w.mass * u.share / g.total * g.worth,
            concat_ws(E'\x1f', w.way, g.label || ':' || u.memory_id, 'e' || u.id), u.memory_id,
            g.meaning
     from (
@@ -80,19 +80,16 @@ begin
       limit  16
     ) as w
     cross  join lateral (
-      select l.label, l.count, l.ids, l.memory_ids, l.shares, p.words, p.kinds, p.meaning,
+      select l.label, l.total, l.ids, l.memory_ids, l.shares, p.words, p.kinds, p.meaning,
              4 ^ bit_count(p.words::bit(32)) * 0.6 ^ w.steps
              * case when p.meaning is null then 1
                     else 80 * greatest(pgrecall_internal._similarity(
                            1 - (p.meaning <=> request.embedding), (request.bank).low_cosine,
                            (request.bank).high_cosine), 0) ^ 6 end as worth
       from (
-        select r.label, lower(replace(substr(r.label, 2), ' ', '_')) as kind, count(*) as count,
-               array_agg(r.id) as ids, array_agg(r.memory_id) as memory_ids,
-               -- A relation that had ended by then counts less.
-               array_agg(r.confidence * case
-                 when is_former or r.valid_to > request.as_of is not false then 1
-                 else 0.3 end) as shares
+        select r.label, lower(replace(substr(r.label, 2), ' ', '_')) as kind,
+               sum(f.weight) as total, array_agg(r.id) as ids, array_agg(r.memory_id) as memory_ids,
+               array_agg(r.confidence * f.weight) as shares
         from (
           (select o.to_id as id, '>' || o.kind as label, o.memory_id, o.confidence, o.valid_from,
                   o.valid_to
@@ -107,6 +104,14 @@ begin
            order  by i.to_id desc, i.relation_id desc
            limit  100)
         ) as r
+        cross  join lateral (
+          -- A relation that had ended by then, or whose fact had, counts less.
+          select case when is_former or least(r.valid_to, m.valid_to) > request.as_of is not false
+                      then 1 else 0.3 end::double precision as weight
+          from   pgrecall.memory m
+          where  m.bank_id = bank and m.memory_id = r.memory_id and m.valid_from <= request.as_of
+          limit  1
+        ) as f
         where  r.valid_from is null or r.valid_from <= request.as_of
         group  by r.label
       ) as l
@@ -159,6 +164,7 @@ $$;
 comment on function pgrecall_internal._walked is
 'The facts that state the relations on the paths that a question asks for, best first. score is '
 'the mass of the start, divided at each entity by the number of relations of the same kind and '
-'direction, x 0.6 for each relation after the first, x 4 for each word that asks for one, x 80 s ^ '
-'6, where s is the similarity of the kinds on the path to the question, on the scale of the bank. '
-'paths: as _activated() writes them. keys and bits: those of _asked_edges().';
+'direction, of which those that have ended count 0.3, x 0.6 for each relation after the first, x 4 '
+'for each word that asks for one, x 80 s ^ 6, where s is the similarity of the kinds on the path '
+'to the question, on the scale of the bank. paths: as _activated() writes them. keys and bits: '
+'those of _asked_edges().';

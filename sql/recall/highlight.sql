@@ -53,6 +53,7 @@ declare
   searched pgrecall.bank := pgrecall_internal._bank(bank);
   config   regconfig := searched.text_search_config::regconfig;
   cjk      text := '[' || pgrecall_internal._cjk() || ']';
+  inside   text;  -- letters, for use inside a bracket expression
   content  text;
   wanted   text[];
 begin
@@ -68,6 +69,8 @@ begin
   select m.text into content
   from   pgrecall.memory m
   where  m.bank_id = highlight.bank and m.memory_id = highlight.memory_id;
+  inside := '[:alnum:]' || coalesce(
+    pgrecall_internal._marks(pgrecall_internal._normalised(content)), '');
   wanted := array(
     select l.lexeme
     from   pgrecall.lexemes(config, (pgrecall_internal._parsed_query(query)).words) as l
@@ -106,12 +109,12 @@ begin
              lateral (
                select x.match, x.n, lower(x.match[1]) in (select unnest(wanted)) as is_hit
                from   regexp_matches(
-                        r.run, '[[:alnum:]]+(?:[-_./@:+#]+[[:alnum:]]+)*|[^[:alnum:]]+', 'g'
+                        r.run, format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*|[^%1$s]+', inside), 'g'
                       ) with ordinality as x(match, n)
                offset 0
              ) as i,
              regexp_matches(
-               i.match[1], '[[:alnum:]]+|[^[:alnum:]]+', 'g'
+               i.match[1], format('[%1$s]+|[^%1$s]+', inside), 'g'
              ) with ordinality as w(match, n)
       where  not r.is_cjk
     ),

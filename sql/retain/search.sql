@@ -17,8 +17,8 @@ declare
   config  regconfig := bank.text_search_config::regconfig;
   typed   text := pgrecall_internal._normalised(words);
   last    text := substring(typed from '\S+$');
-  part    text := case when length(last) <= 200
-                       then substring(last from '[[:alnum:]_./@:+#-]+$') end;
+  part    text := case when length(last) <= 200 then substring(last from format(
+    '[[:alnum:]%s_./@:+#-]+$', pgrecall_internal._marks(last))) end;
   whole   integer[];
   longer  integer[];
   written text;

@@ -16,6 +16,20 @@ return '\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-
 comment on function pgrecall_internal._cjk is
 'The letters of Chinese, Japanese and Korean, for use inside a bracket expression.';
 
+create or replace function pgrecall_internal._marks(content text)
+returns text
+language sql immutable parallel safe
+return case when octet_length(content) > length(content) then (
+  -- What the parser of words reads as part of one.
+  select string_agg(c.mark, '')
+  from   (select distinct x from string_to_table(_marks.content, null) as x) as c(mark)
+  where  octet_length(c.mark) > 1 and c.mark !~ '[[:alnum:]]'
+    and  (select count(*) from ts_parse('default', 'a' || c.mark || 'a')) = 1
+) end;
+comment on function pgrecall_internal._marks is
+'The marks in a text that belong to words and are no letters, for use inside a bracket expression '
+'beside [:alnum:], as the virama of Hindi and the tones of Thai; null: there are none.';
+
 create or replace function pgrecall_internal._spaced(content text)
 returns text
 language sql immutable parallel safe

@@ -11,7 +11,7 @@ language plpgsql immutable parallel safe
 as $$
 declare
   quoted constant text := '(?<![[:alnum:]])"([^"]+)"(?![[:alnum:]])';
-  minus  constant text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
+  minus  text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
   bare   text;
 begin
   -- Only the beginning of a very long text is searched.
@@ -26,6 +26,7 @@ begin
   if bare !~ '"|(^| )-[[:alpha:]]' then
     return;
   end if;
+  minus := replace(minus, '[:alnum:]', '[:alnum:]' || coalesce(pgrecall_internal._marks(bare), ''));
   excluded := array(
     select p.match[1] from regexp_matches(bare, '(?:^| )-' || quoted, 'g') as p(match)
   );

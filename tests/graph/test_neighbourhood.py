@@ -78,6 +78,33 @@ def test_what_has_ended_is_not_drawn_but_as_of_before(bank: Connection) -> None:
     assert edges(bank, entity_id=entity(bank, "Bo"), as_of=before) != set()
 
 
+def test_versions_that_have_ended_leave_room_for_what_holds(bank: Connection) -> None:
+    call(bank, "configure_bank", bank="b", settings={"replace": "key"})
+    retain(bank, [{"text": "Ana met Dot", "entities": ["Ana", "Dot"]}])
+    for n in range(60):
+        retain(bank, [{
+            "text": f"Ana weighs {n}", "fact_key": "weight",
+            "relations": [{"from": "Ana", "kind": "weighs", "to": f"{n} kilos"}],
+        }])  # fmt: skip
+    ana, dot = entity(bank, "Ana"), entity(bank, "Dot")
+
+    around = edges(bank, entity_id=ana)
+    way = call(bank, "path", bank="b", entity_a=ana, entity_b=dot)
+
+    assert around >= {("Ana met Dot", "mentions", "Ana"), ("Bo", "reports_to", "Ana")}
+    assert [step.why for step in way] == ["Ana and Dot: Ana met Dot"]
+
+
+def test_what_held_before_is_drawn_whatever_came_after(bank: Connection) -> None:
+    retain(bank, [{"text": f"Bo saw {n}", "entities": ["Bo"]} for n in range(30)])
+    bank.execute("update pgrecall.memory set valid_from = '2999-01-01' where text like 'Bo saw %'")
+
+    assert edges(bank, entity_id=entity(bank, "Bo")) == {
+        ("Bo", "reports_to", "Ana"),
+        ("Bo reports to Ana", "mentions", "Bo"),
+    }
+
+
 def test_of_a_hub_of_ten_thousand_edges_little_is_read(bank: Connection) -> None:
     retain(bank, [{"text": "Hub is busy", "entities": ["Hub"]}])
     hub = entity(bank, "Hub")

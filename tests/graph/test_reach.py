@@ -218,6 +218,33 @@ def test_a_relation_that_has_ended_counts_less_unless_a_former_state_is_asked_fo
     assert once["Lunch was late."].score == pytest.approx(once["A horse ran past."].score)
 
 
+def test_what_a_replaced_fact_states_leads_on_less_and_what_is_not_known_yet_nowhere(
+    connection: Connection,
+) -> None:
+    create(connection)
+    call(connection, "configure_bank", bank="b", settings={"replace": "key"})
+    for boss in ("Cy", "Dan", "Eve"):
+        retain(connection, [
+            related(f"{boss} has a houseboat.", boss, "lives_in", f"{boss}'s town"),
+            related(f"{boss} pays Bo.", "Bo", "reports_to", boss, fact_key="boss"),
+        ])  # fmt: skip
+    query = "Where does the boss of Bo live?"
+    retain(connection, [
+        related("Fay pays Bo.", "Bo", "reports_to", "Fay"),
+        related("Fay has a houseboat.", "Fay", "lives_in", "Fay's town"),
+    ])  # fmt: skip
+    connection.execute(
+        "update pgrecall.memory set valid_from = '2999-01-01' where text = 'Fay pays Bo.'"
+    )
+
+    now = reached(connection, query)
+    once = reached(connection, query, prefer="former")
+
+    assert now["Cy has a houseboat."].score < 0.6 * now["Eve has a houseboat."].score
+    assert once["Cy has a houseboat."].score > 0.8 * once["Eve has a houseboat."].score
+    assert "Fay has a houseboat." not in now
+
+
 @pytest.mark.parametrize(
     ("query", "answers"),
     [

@@ -83,6 +83,28 @@ def test_wide_letters_ligatures_and_the_like_are_as_plain_ones(
     assert marked(connection, wide, query) == text.replace(hit, f"[{hit}]")
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("कृष्ण की पुस्तक", "पुस्तक"),
+        ("வணக்கம் உலகம்", "வணக்கம்"),
+        ("স্বাগতম বন্ধু", "বন্ধু"),
+        ("กินข้าว ที่บ้าน", "ที่บ้าน"),
+    ],
+)
+def test_marks_that_are_no_letters_belong_to_their_word(
+    connection: Connection, text: str, word: str
+) -> None:
+    create(connection, text_search_config="simple")
+    memory, _ = retain(connection, [text, "nothing"])
+
+    for typed in (word, word[:-1], f'"{word}"'):
+        assert ids(call(connection, "find_memories", bank="b", words=typed)) == [memory]
+    assert found(connection, word) == [memory]
+    assert found(connection, f"{text} -{word}") == []
+    assert marked(connection, memory, word) == text.replace(word, f"[{word}]")
+
+
 def test_an_accent_is_not_taken_away(connection: Connection) -> None:
     create(connection)
     accented, plain = retain(connection, [form("NFD", "résumé"), "resume"])

@@ -13,7 +13,7 @@ order of this file; each replaces its match by fewer items, until spans are left
     J now       j to date    @ year to date            * this time  f fuzzy word
     e eom, eoy  r recent     h all        # week beginning           c clock  u hour, minute
     K ago, said before the time           Z a decade, by name
-    - / . ,     themselves   ; and " other punctuation  z any other word
+    | or        - / . ,      themselves   ; and " other punctuation  z any other word
     C a Cycle   X a Span
 """
 
@@ -24,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import cache
+from itertools import product
 
 from . import calendar as cal
 from .calendar import DAY, Cycle, Span
@@ -87,6 +88,25 @@ def _not_after_next(scan: Scan, got: Group) -> Value:
     ]
 
 
+@rule(r"w(?P<a>n)(?P<s>&)(?P<b>n)(?=[Uu])")
+def _between_counts(scan: Scan, got: Group) -> Value:
+    """Read "between two and three weeks" as "two or three weeks"."""
+    _, a, s, b = got.all()
+    return [a, Item("|", None, s.first, s.last), b]
+
+
+@rule(r"(?P<p>[pd])(?=T?[MWHDSqXCynoR])")
+def _not_or_later(scan: Scan, got: Group) -> Value:
+    """Split "and before June" into "and" and "before"."""
+    item, lexicon = got.all()[0], scan.language.lexicon
+    middle = item.first + 1
+    joins, _ = lexicon.get(scan.words[item.first], ("", None))
+    side, value = lexicon.get(" ".join(scan.words[middle : item.last]), ("", None))
+    if joins not in ("&", "|") or side not in ("a", "b", "s"):
+        return None
+    return [Item(joins, None, item.first, middle), Item(side, value, middle, item.last)]
+
+
 # Times of day --------------------------------------------------------------------------------
 
 
@@ -144,6 +164,27 @@ def _hour_of_part(scan: Scan, got: Group) -> Value:
     return [Item("c", ((opens, opens + 60), True), item.first, got.all()[-1].last)]
 
 
+@rule(r"(?<=[isabktF])(?P<n>[nc])(?P<d>[RD])(?P<p>P)|(?P<d2>[RD])(?P<p2>P)i(?P<n2>[nc])(?![UuO-])")
+def _hour_of_this_part(scan: Scan, got: Group) -> Value:
+    """Read "at 9 this morning", "last night at 8"."""
+    day, part, hour = (got.item(name) or got.item(f"{name}2") for name in "dpn")
+    if day is None or part is None or hour is None or hour.value is None or part.value is None:
+        return None
+    if got["n2"] is not None and scan.continued(hour):
+        return None
+    at = hour.value[0][0] if hour.letter == "c" else hour.value * 60
+    opens, closes = part.value
+    found = next((one for one in (at % 720, at % 720 + 720) if opens <= one < closes), None)
+    if found is None or not 0 < at < 24 * 60:
+        return None
+    items = got.all()
+    first, last = items[0].first, items[-1].last
+    return [
+        Item(day.letter, day.value, first, first + 1),
+        Item("P", (found, found + 60), first + 1, last),
+    ]
+
+
 @rule(r"(?<![nc])(?P<t>t)T?(?P<c>c)")
 def _at_the_hour(scan: Scan, got: Group) -> Value:
     """Read "a las 17:30", "à 17h", where "at" and "to" are the same word."""
@@ -167,6 +208,20 @@ def _hours_of(item: Item | None) -> cal.Hours:
 # Numeric notations ---------------------------------------------------------------------------
 
 
+@rule(r"(?P<u>U)(?P<a>n)[-t&|](?P<b>n)(?!U)")
+def _numbered_weeks(scan: Scan, got: Group) -> Value:
+    """Read "weeks 40 to 42"."""
+    first, last = (cal.week_of_year(got[name]) for name in "ab")
+    if got["u"] != "week" or not 0 < got["a"] < got["b"] < 54:
+        return None
+
+    def at(year: int) -> cal.Days | None:
+        start, end = first.at(year), last.at(year)
+        return (start[0], end[1]) if start and end else None
+
+    return Cycle("year", at, "range")
+
+
 @rule(r"(?P<u>U)(?P<n>n)(?=O?M|[-t&])")
 def _numbered_day(scan: Scan, got: Group) -> Value:
     """Read the number of "el día 3 de mayo"."""
@@ -175,11 +230,13 @@ def _numbered_day(scan: Scan, got: Group) -> Value:
     return [item] if is_day and item else None
 
 
-@rule(r"(?P<a>[no])(?P<s>[-t&])T?(?P<b>[no])[-O]?(?P<m>M)(?!')")
+@rule(r"(?P<a>[no])(?P<s>[-t&|])T?(?P<b>[no])[-O]?(?P<m>M)(?!')")
 def _days_then_month(scan: Scan, got: Group) -> Value:
-    """Read "3 to 7 May" and, after between, "3 and 7 May"."""
+    """Read "3 to 7 May", "the 3rd and 4th of May" and, after between or on, "3 and 7 May"."""
     start = got.match.start()
-    if got.match["s"] == "&" and "w" not in scan.letters[max(0, start - 2) : start]:
+    both_ordinal = got.match["a"] == got.match["b"] == "o"
+    before = scan.letters[max(0, start - 2) : start]
+    if got.match["s"] in "&|" and not both_ordinal and {*"wiT"}.isdisjoint(before):
         return None
     first, last = (cal.day_of_year(got["m"], got[name]) for name in "ab")
     a, b, s = got.items[start], got.item("b"), got.item("s")
@@ -189,7 +246,7 @@ def _days_then_month(scan: Scan, got: Group) -> Value:
     return [Item("C", first, a.first, a.last), whole, Item("C", last, b.first, got.all()[-1].last)]
 
 
-@rule(r"(?P<a>[no])(?P<s>[-t&])T?(?P<b>[no])(?=[iO]{0,2}T?R?(?P<u>U))")
+@rule(r"(?P<a>[no])(?P<s>[-t&])T?(?P<b>[no])(?=(?=[iOTR])[iO]{0,2}T?R?(?P<u>U))")
 def _days_then_container(scan: Scan, got: Group) -> Value:
     """Read "4 to 22 this month"."""
     a, s, b = (got.item(name) for name in "asb")
@@ -274,7 +331,7 @@ def _day_month_year(scan: Scan, got: Group) -> Value:
     return days and Span(*days, "day", 0.9 if a < 13 and b < 13 else 1, weak)
 
 
-@rule(r"(?<![-/.M])(?<!M[.,])(?P<a>n)(?P<s>[-/.])(?P<b>[no])(?![/.:-][nyN])")
+@rule(r"(?<![-/.M])(?<!M[.,])(?P<a>n)(?P<s>[-/.])(?P<b>[no])(?![/.:-][nyN]|[Uu])")
 def _day_month(scan: Scan, got: Group) -> Value:
     items = got.all()
     if not scan.tight(items) or not scan.words[items[0].first].isdecimal():
@@ -352,7 +409,7 @@ def _day_of_month(scan: Scan, got: Group) -> Value:
     return cal.day_of_year(item.value, got["d"])
 
 
-@rule(r"(?P<m>M)[-/.,]{0,2}T?(?P<d>[no])(?!/)")
+@rule(r"(?P<m>M)[-/.,]{0,2}T?(?P<d>[no])(?![/Uu])")
 def _month_day(scan: Scan, got: Group) -> Value:
     last = got.all()[-1]
     if last.letter == "n" and scan.language.day_first and scan.continued(last):
@@ -384,7 +441,8 @@ def _quarter(scan: Scan, got: Group) -> Value:
         return None
     size, kind = (6, "half") if name in ("h", "half") else (3, "quarter")
     cycle = cal.months((number - 1) * size + 1, size, kind)
-    cycle.weak = "container" if got["o"] else "quarter"  # "the fourth quarter" of a match
+    in_match = got["o"] and (kind == "half" or scan.language.has_other_quarter)
+    cycle.weak = "container" if in_match else "quarter"  # "the fourth quarter" of a match
     return cycle
 
 
@@ -429,8 +487,9 @@ def _numbered_unit(scan: Scan, got: Group) -> Value:
     """Read "the year 2012", "cy18", "week 27", "los años 80", "el día 5"."""
     unit, language = got["u"], scan.language
     number = got["y"] if unit is None else got["n"]
-    if unit is None and got.all()[0].value:  # "calendar month 3"
-        return None
+    if unit is None and got.all()[0].value:
+        is_week = got.all()[0].value == "week" and 0 < number < 54
+        return cal.week_of_year(number) if is_week else None  # "calendar month 3"
     if unit == "decade" or scan.words[got.all()[0].first] in language.decade_words:
         if number % 10 == 0 and number:
             return scan.decade(number, "")
@@ -443,15 +502,17 @@ def _numbered_unit(scan: Scan, got: Group) -> Value:
     return cal.period("year", date(scan.full_year(number) if number < 100 else number, 1, 1))
 
 
-@rule(r"(?P<c>C)[-t]T?(?P<d>[no])(?![A-Zu])|(?<=w)(?P<c2>C)&(?P<d2>[no])(?![A-Zu])")
+@rule(r"(?P<c>C)(?P<s>[-t&|])T?(?P<d>[no])(?![A-Zu])")
 def _days_after_month(scan: Scan, got: Group) -> Value:
-    """Read the second day of "May 3 to 7" and "between May 3 and 7"."""
+    """Read the second day of "May 3 to 7", "May 3 and 4" and "between May 3 and 7"."""
     c, *between, d = got.all()
     start, end = c.value.at(2000) or c.value.at(2004) or (None, None), d.value
     if c.value.unit != "year" or c.value.kind != "day" or c.value.weak or not 0 < end < 32:
         return None
     first = start[0] if isinstance(start, tuple) else start
     if first is None or scan.counted(d):
+        return None
+    if got.match["s"] in "&|" and d.letter == "n" and scan.continued(d):
         return None
     last = cal.day_of_year(first.month, end) if end > first.day else cal.day_of_month(end)
     if last is None:
@@ -474,6 +535,16 @@ def _winter(scan: Scan, got: Group) -> Value:
     return _in_year(got["c"], got["y"]) if got["c"].kind == "season" else None
 
 
+@rule(r"(?<![CO/-])(?P<y>y)[-/](?P<n>n)(?![/-])")
+def _years(scan: Scan, got: Group) -> Value:
+    """Read "2024/25", "2014-18"; up to 12 it is a month."""
+    year, last = got["y"], got.all()[-1]
+    after = year // 100 * 100 + last.value
+    if not (scan.tight(got.all()) and len(scan.words[last.first]) == 2 and after > year):
+        return None
+    return Span(date(year, 1, 1), date(after + 1, 1, 1), "range", 0.9, "year")
+
+
 @rule(r"(?P<c>C)(?P<s>[,./-]{0,2}|O|i|,i)T?(?P<y>y)")
 def _with_year(scan: Scan, got: Group) -> Value:
     cycle = got["c"]
@@ -487,13 +558,19 @@ def _with_year(scan: Scan, got: Group) -> Value:
 @rule(r"(?P<c>C)(?P<s>O?)(?P<y>n)(?!U)")
 def _with_short_year(scan: Scan, got: Group) -> Value:
     cycle, year, last = got["c"], got["y"], got.all()[-1]
-    if cycle.unit != "year" or cycle.weak not in ("", "month") or scan.counted(last):
+    if cycle.unit != "year" or cycle.weak not in ("", "month", "quarter") or scan.counted(last):
         return None
-    if year < 32 and (
-        cycle.kind != "day"
-        or scan.follows(last)
-        or not scan.glued(last.first)
-        and len(scan.words[last.first]) != 2
+    if cycle.weak == "quarter" and (len(scan.words[last.first]) != 2 or scan.continued(last)):
+        return None
+    if (
+        year < 32
+        and cycle.weak != "quarter"
+        and (
+            cycle.kind != "day"
+            or scan.follows(last)
+            or not scan.glued(last.first)
+            and len(scan.words[last.first]) != 2
+        )
     ):
         return None
     return _in_year(cycle, scan.full_year(year))
@@ -502,7 +579,7 @@ def _with_short_year(scan: Scan, got: Group) -> Value:
 @rule(r"(?P<y>y)[-/]?T?(?P<c>C)(?![,.]?y)")
 def _year_first(scan: Scan, got: Group) -> Value:
     cycle = got["c"]
-    if cycle.kind not in ("month", "quarter", "half"):
+    if cycle.kind not in ("week", "month", "quarter", "half"):
         return None
     return _in_year(cycle, got["y"], 1)
 
@@ -528,7 +605,7 @@ def _weekday_and_date(scan: Scan, got: Group) -> Value:
     return value
 
 
-@rule(r"(?P<w>W)[,.]?T?(?P<d>[no])(?!/)")
+@rule(r"(?P<w>W)[,.]?T?(?P<d>[no])(?![/Uu])")
 def _weekday_and_day(scan: Scan, got: Group) -> Value:
     """Read "Thursday the 21st": in this month if it is one, else the last one before."""
     d = got.all()[-1]
@@ -553,6 +630,20 @@ def _this_morning(scan: Scan, got: Group) -> Value:
     span = cal.period("day", scan.today, got["r"][0])
     span.hours = _hours_of(got.item("p"))
     return span
+
+
+@rule(rf"(?P<r>R)(?P<d>U)(?:(?P<r2>R)(?P<u>U)|(?P<l>{AMOUNT})g)")
+def _same_unit(scan: Scan, got: Group) -> Value:
+    """Read "this day last year", "this month two years ago"."""
+    unit, other = got["d"], got["u"] or got.all("l")[-1].value
+    units = cal.SIZES
+    if got["r"] != (0, "this") or unit == "weekend" or units.index(unit) >= units.index(other):
+        return None
+    if got["r2"] is None:
+        day = _shift(scan.today, got.all("l"), -1)
+    else:
+        day = cal.add(scan.today, other, got["r2"][0])
+    return cal.period(unit, day)
 
 
 @rule(r"(?P<s>\*)(?P<r>R)(?P<u>U)|(?P<r2>R)(?P<u2>U)(?P<s2>\*)")
@@ -623,7 +714,7 @@ def _rolling(scan: Scan, shift: int, unit: str, count: int) -> Span:
     return Span(tomorrow, cal.add(tomorrow, unit, count), "rolling", 0.8)
 
 
-@rule(r"(?:(?P<r>R)(?P<n>[nvNy]|Av|An)|(?P<n2>[nN])(?P<r2>R))(?P<u>U)(?!O)")
+@rule(r"(?:(?P<r>R)(?P<n>[nvNy]|Av|An|n[-|t]n)|(?P<n2>[nN])(?P<r2>R))(?P<u>U)(?!O)")
 def _rolling_units(scan: Scan, got: Group) -> Value:
     """Read "the past two weeks", "last 10 days", "the 5 upcoming years"."""
     shift = (got["r"] or got["r2"])[0]
@@ -636,17 +727,20 @@ def _rolling_units(scan: Scan, got: Group) -> Value:
 
 
 @rule(
-    r"(?<=[Ti])(?P<r>R)A?(?P<n>[nNvy])(?P<h>u)(?!O)|A?(?P<a>[nNvyA])(?P<h2>u)g|(?<=T)(?P<r2>R)(?P<h3>u)(?!O)"
+    r"(?<=[Ti])(?P<r>R)A?(?P<n>[nNvy])(?P<h>u)(?!O)|(?:A?(?P<a>[nNvyA])|A?B)(?P<h2>u)(?P<b>B)?g"
+    r"|(?<=T)(?P<r2>R)(?P<h3>u)(?!O)"
 )
 def _hours(scan: Scan, got: Group) -> Value:
-    """Read "the past 48 hours", "20 minutes ago" as whole days."""
+    """Read "the past 48 hours", "20 minutes ago", "half an hour ago" as whole days."""
     if got["r"] or got["r2"]:
         minutes = (got["h"] or got["h3"] or 0) * (got["n"] or 1)
         if (got["r"] or got["r2"])[0] >= 0 or minutes == 0:
             return None
         first = (scan.now - timedelta(minutes=minutes)).date()
         return Span(first, scan.today + DAY, "rolling", 0.8)
-    day = (scan.now - timedelta(minutes=got["h2"] * got["a"])).date()
+    is_half = got["a"] is None or got.item("b") is not None
+    minutes = got["h2"] * ((got["a"] or 0) + 0.5 * is_half)
+    day = (scan.now - timedelta(minutes=minutes)).date()
     return Span(day, day + DAY, "day", 0.9)
 
 
@@ -689,7 +783,7 @@ def _relative_unit(scan: Scan, got: Group) -> Value:
     return span
 
 
-@rule(r"(?<=O)[Tm]?(?P<u>U)|(?<=[Eh])i?[Tm]?(?P<u2>U)")
+@rule(r"(?:(?<=O)[Tm]?(?P<u>U)|(?<=[Eh])i?[Tm]?(?P<u2>U))(?!OT?[CX])")
 def _unit_as_whole(scan: Scan, got: Group) -> Value:
     """Read the month in "the end of the month"; alone it is not a date."""
     unit = got["u"] or got["u2"]
@@ -724,24 +818,51 @@ def _my_week(scan: Scan, got: Group) -> Value:
 
 def _shift(day: date, parts: list[Item], sign: int) -> date:
     """Shift a day by "1 month 21 days", "two and a half weeks"."""
-    count, unit, half = 0, "day", False
+    count, unit, half, before = 0, "day", False, ""
     for item in parts:
         if item.letter in "nNyA":
             count = item.value
         elif item.letter == "B":
             half = True
+            count -= before == "A"  # "a half year"
         elif item.letter == "U":
             unit = item.value
             day = cal.add(day, unit, sign * count)
             count = 0
+        before = item.letter
     if half and unit in cal.MONTHS and cal.MONTHS[unit] > 1:
         return cal.add_months(day, sign * cal.MONTHS[unit] // 2)
     halves = 15 if unit == "month" else (cal.LENGTHS.get(unit, 7) + 1) // 2
     return day + sign * halves * DAY if half else day
 
 
+def _either(parts: list[Item]) -> tuple[list[Item], list[Item]] | None:
+    """Return the larger and the smaller of "two or three weeks", "a day or two"."""
+    counts = [item for item in parts if item.letter in "nNyA"]
+    units = [item for item in parts if item.letter == "U"]
+    if len(units) > 1 or not any(item.letter in "-|t" for item in parts):
+        return None
+    return [counts[-1], *units], [counts[-2], *units]
+
+
 def _coarse(parts: list[Item]) -> bool:
     return any(item.letter == "U" and item.value not in ("day", "week") for item in parts)
+
+
+@rule(rf"(?P<l>{AMOUNT})gi?(?:(?P<w>W)|(?P<x>X))|(?:(?P<w2>W)|(?P<x2>X)),?(?P<l2>{AMOUNT})g")
+def _day_and_ago(scan: Scan, got: Group) -> Value:
+    """Read "a week ago Tuesday", "Tuesday two weeks ago", "on this day a year ago"."""
+    parts, weekday = got.all("l") or got.all("l2"), got.item("w") or got.item("w2")
+    units = {item.value for item in parts if item.letter == "U"}
+    day: Span | None = got["x"] or got["x2"]
+    if weekday is not None:
+        day = cal.weekday_cycle(weekday.value).latest(scan.today) if units == {"week"} else None
+    if day is None or day.kind != "day" or day.start is None:
+        return None
+    if abs(day.start - scan.today) > (7 if weekday else 2) * DAY:  # "yesterday", "today"
+        return None
+    start = _shift(day.start, parts, -1)
+    return Span(start, start + DAY, "day", 0.9, hours=day.hours)
 
 
 @rule(rf"(?P<l>{AMOUNT})g")
@@ -751,6 +872,9 @@ def _ago(scan: Scan, got: Group) -> Value:
     if units == ["weekend"]:
         count = next((item.value for item in parts if item.letter in "nNyA"), 1)
         return cal.period("weekend", _last_weekend(scan), 1 - count)
+    if either := _either(parts):
+        far, near = (_shift(scan.today, one, -1) for one in either)
+        return Span(far, near + DAY, "range", 0.7) if far < near else None
     day = _shift(scan.today, parts, -1)
     coarse = _coarse(parts) and len(units) == 1
     kind = f"{units[0]} ago" if coarse and units[0] in ("month", "year", "decade") else "day"
@@ -798,9 +922,24 @@ def _ahead(scan: Scan, got: Group) -> Value:
     lasted = any(word in scan.language.past for word in scan.words)  # may be a duration
     if got["i"] and not lasted and any(word in scan.language.general for word in scan.words):
         return None  # "how much can it eat in a day"
+    if either := _either(parts):
+        far, near = (_shift(scan.today, one, 1) for one in either)
+        return Span(near, far + DAY, "range", 0.4 if lasted else 0.7) if near < far else None
     day = _shift(scan.today, parts, 1)
     kind = f"{parts[-1].value} ahead" if _coarse(parts) else "day"
     return Span(day, day + DAY, kind, 0.4 if lasted else 0.7)
+
+
+@rule(rf"IT?(?P<l>{AMOUNT})(?P<s>[Oab])T?(?P<x>[XC])")
+def _near(scan: Scan, got: Group) -> Value:
+    """Read "within a week of May 3", "within two days after Christmas"."""
+    day, side = scan.closed(got["x"]), got.match["s"]
+    if day is None:
+        return None
+    before, after = _shift(day.first, got.all("l"), -1), _shift(day.after, got.all("l"), 1)
+    return Span(
+        day.after if side == "a" else before, day.first if side == "b" else after, "range", 0.8
+    )
 
 
 @rule(rf"IT?(?:(?P<r>R)|A)?(?P<l>{AMOUNT})(?:FX)?|I(?P<x>X)")
@@ -955,7 +1094,7 @@ def _week_beginning(scan: Scan, got: Group) -> Value:
 
 
 @rule(
-    r"(?:(?P<o>[oA])?(?P<r>R)|(?P<f>o))(?P<n>n)?(?P<u>[UW])(?P<p>P)?[,.]?"
+    r"(?:(?P<o>[oA])?(?P<r>R)|(?P<f>o))(?P<n>[nv])?(?P<u>[UW])(?P<p>P)?[,.]?"
     r"(?:(?P<x>X)|[Oi]T?(?P<c>[XCy]))"
 )
 def _nth_of(scan: Scan, got: Group) -> Value:
@@ -983,7 +1122,10 @@ def _nth_of(scan: Scan, got: Group) -> Value:
         return Span(start, start + DAY, "day", hours=_hours_of(got.item("p")))
     if whole.kind in cal.SIZES and cal.SIZES.index(unit) >= cal.SIZES.index(whole.kind):
         return None
-    count = got["n"] or 1
+    item = got.item("u")
+    assert item is not None
+    plural = not scan.language.plurals.isdisjoint(scan.words[item.first : item.last])
+    count = got["n"] or (3 if plural and got.match["o"] is None else 1)  # "the first days of May"
     if number < 0 and count > 1:
         number = -count
     return cal.nth(whole, unit, number, count)
@@ -1057,7 +1199,12 @@ def _offset(scan: Scan, got: Group) -> Value:
         start = day.after if sign > 0 else day.first - DAY
     else:
         base = day.after - DAY if sign > 0 and day.kind != "year" else day.first
-        start = _shift(base if day.kind == "day" else day.first, got.all("l"), sign)
+        base = base if day.kind == "day" else day.edge or day.first
+        start = _shift(base, got.all("l"), sign)
+        if got.match[0].startswith("Tn") and side in "ab":  # "the three days before Christmas"
+            if sign < 0:
+                return Span(start, base, "range", 0.9)
+            return Span(day.after, max(start + DAY, day.after), "range", 0.9)
     return Span(start, start + DAY, "day", 0.9, hours=_hours_of(got.item("p")))
 
 
@@ -1256,6 +1403,43 @@ def _range(scan: Scan, got: Group) -> Value:
     return Span(begins, ends, "range", min(low.confidence, high.confidence), hours=hours)
 
 
+@rule(r"(?P<a>[XC])(?:(?:,[iT]{0,2}[XC])*(?:,?[&|])[iT]{0,2}|(?P<s>/|\.\.))(?P<b>[XC])")
+def _several(scan: Scan, got: Group) -> Value:
+    """Read "March and April", "on Monday or Tuesday", "2024-05-03/2024-05-07" from end to end."""
+    a, b = got.item("a"), got.item("b")
+    assert a is not None
+    assert b is not None
+    first, last, today = a.value, b.value, scan.today
+    if got["s"] and not scan.tight(got.all()) or first.kind != last.kind:
+        return None
+    whole = Item(a.letter, first, a.first, b.last)
+    if last.kind not in cal.SIZES or not scan.sound(whole) or last.weak and scan.continued(b):
+        return None
+    highs, lows = [scan.closed(last)], [scan.closed(first)]
+    if isinstance(last, Cycle) and isinstance(first, Span):
+        highs.append(last.earliest(first.first))
+    if isinstance(first, Cycle):
+        lows += [first.latest(high.after - DAY) for high in highs if high]
+    hulls = [
+        (max(low, high, key=_end), min(low, high, key=_start))
+        for low, high in product(lows, highs)
+        if low and high and (high.first <= today or today < low.first)
+    ]
+    if not hulls:
+        return None
+    high, low = min(hulls, key=lambda hull: _end(hull[0]) - _start(hull[1]))
+    hours = low.hours[0], high.hours[1]
+    return Span(low.start, high.end, "range", min(low.confidence, high.confidence), hours=hours)
+
+
+def _start(span: Span) -> date:
+    return span.first
+
+
+def _end(span: Span) -> date:
+    return span.after
+
+
 def _moment(hours: cal.Hours) -> int:
     """Return the end of a part of a day; for a clock time, the time itself."""
     return hours[0] if hours[1] - hours[0] == 60 else hours[1]
@@ -1316,6 +1500,17 @@ def _open(scan: Scan, got: Group) -> Value:
     if op == "b":
         return Span(None, start, "open", confidence)
     return Span(None, whole.end, "open", confidence, hours=(0, closes))
+
+
+@rule(r"(?P<a>X)[&,z]{0,2}(?P<b>X)")
+def _both_sides(scan: Scan, got: Group) -> Value:
+    """Read "after March 3 and before June 1"."""
+    low, high = sorted((got["a"], got["b"]), key=lambda span: span.start is None)
+    if not low.kind == high.kind == "open" or low.end or high.start:
+        return None
+    hours = low.hours[0], high.hours[1]
+    confidence = min(low.confidence, high.confidence)
+    return Span(low.start, high.end, "range", confidence, hours=hours)
 
 
 @rule(r"@|f")

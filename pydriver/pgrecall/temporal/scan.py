@@ -203,8 +203,12 @@ class Scan:
             return Item(mark, word, token, token + 1)
         if word == "'" and len(self.word(token + 1)) == 2 and self.glued(token + 1):
             year = self.words[token + 1]  # '98
-            if year.isdecimal() and not self.glued(token):
+            dated = not self.glued(token) or self.items and self.items[-1].letter in "qM"
+            if year.isdecimal() and dated:
                 return Item("y", self.full_year(int(year)), token, token + 2)
+        if word == "w" and self.items and self.items[-1].letter in "y-":
+            if self.glued(token + 1) and self.words[token + 1].isdecimal():
+                return Item("U", "week", token, token + 1)  # "2025-W42"
         unit = self.language.quarters.get(word)
         if unit and self.glued(token + 1) and self.words[token + 1] in "1234":
             count = int(self.words[token + 1])
@@ -416,6 +420,8 @@ class Scan:
                 return alone
             if before in language.possessives or (article and leading == "in"):
                 return False
+            if following and self.words[item.last - 1].endswith("'s"):
+                return not self._is_capital(item.last)  # "Monday's report"
             if language.has_capital_nouns:
                 return in_context or ends
             if in_context:

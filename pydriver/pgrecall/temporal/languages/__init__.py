@@ -22,9 +22,10 @@ SMALL_HOURS = (0, 6 * 60)
 _Entry = tuple[str, object]
 _NONE: frozenset[str] = frozenset()
 _ROMAN = ("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx xxi").split()
-_ONE = r"(?:(?:A?n|[ANy])B?|B)UB?"
-AMOUNT = rf"(?:{_ONE}(?:[,&]|,&)?){{0,3}}{_ONE}"  # "two weeks", "1 month and 3 days"
-_LENGTH = rf"(?:{AMOUNT}|A?v[UWS]|[nA][WS])"
+_ONE = r"(?:AU\|n|(?:(?:A\|n|A?n(?:[-|t]n)?|[ANy])B?|B)UB?)"
+# "two weeks", "1 month and 3 days", "2 or 3 weeks", "a day or two"
+AMOUNT = rf"(?:{_ONE}(?:[,&]|,&)?){{0,3}}{_ONE}"
+_LENGTH = rf"(?:{AMOUNT}|A?v[UWS]|[nA][WS]|(?:A?[nNvyA]|A?B)uB?)"
 SINCE = (rf"(s)({_LENGTH})(?!g)", "1 2 g")  # "seit drei Tagen" is since three days ago
 AGO_FIRST = (rf"K({_LENGTH})g?", "1 g")  # "hace tres días"
 BEFORE_AS_AGO = (rf"(?<!U)b({_LENGTH})(?!g)", "1 g")  # "vor drei Tagen"
@@ -166,6 +167,7 @@ class Language:
         has_capital_nouns: Whether all nouns are capitalised.
         has_bare_weekday: Whether a weekday needs no preposition.
         has_numbered_day: Whether "day 5" is the fifth of a month.
+        has_other_quarter: Whether the word for a quarter also means a part of a match.
         has_elision: Whether an apostrophe ends a word ("l'", "dell'").
 
     """
@@ -203,6 +205,7 @@ class Language:
     has_capital_nouns: bool = False
     has_bare_weekday: bool = False
     has_numbered_day: bool = False
+    has_other_quarter: bool = False
     has_elision: bool = False
     phrases: dict[str, list[tuple[int, dict[tuple[str, ...], _Entry]]]] = field(init=False)
     token: re.Pattern[str] = field(init=False)

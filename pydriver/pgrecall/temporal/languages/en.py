@@ -159,8 +159,8 @@ def _fill(put: Callable[[str, object, str], None]) -> None:
     put("E", "later", "later")
     put("E", "begin", "beginning, start, the very beginning")
     put("E", "end", "end, ending, close, tail end, very end")
-    put("E", "half1", "first half, 1st half")
-    put("E", "half2", "second half, 2nd half, last half, latter half")
+    put("E", "half1", "first half, 1 st half")
+    put("E", "half2", "second half, 2 nd half, last half, latter half")
     put("E", "rest", "rest, rest of, remainder, remainder of")
     for abbreviation, value in {
         "eod": ("end", "day"),
@@ -194,6 +194,7 @@ def _fill(put: Callable[[str, object, str], None]) -> None:
     put("t", "until", "until, till, til, 'til, up to, up until, up till, through to")
     put("w", None, "between")
     put("&", None, "and, &")
+    put("|", None, "or")
     put("s", None, "since, ever since, as early as, not before, no earlier than, on or after")
     put("a", None, "after, later than, greater than, post, subsequent to")
     put("b", None, "before, prior to, ahead of, earlier than, pre")
@@ -209,6 +210,7 @@ def _fill(put: Callable[[str, object, str], None]) -> None:
     put("Y", None, "calendar year, calendar years, cy, fy, fiscal year, fiscal years")
     for unit in ("day", "week", "month", "quarter"):
         put("Y", unit, f"calendar {unit}, calendar {unit}s")
+    put("Y", "week", "cw")
     put("#", "w/c", "week commencing, week beginning, week starting, w / c, wc")
 
 
@@ -266,6 +268,7 @@ LANGUAGE = Language(
     plurals=_PLURALS | words(_DAYS.replace("day,", "days ") + "s"),
     ordinal_suffixes=words("st nd rd th"),
     day_first=False,
+    has_other_quarter=True,
     bare={
         "year": _OPENERS | words("in for around circa about throughout year through of"),
         "quarter": _OPENERS | words("in for of over at throughout"),

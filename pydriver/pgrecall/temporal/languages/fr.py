@@ -124,6 +124,8 @@ _put("u", 1, "minute, minutes")
 _put("D", 0, "aujourd' hui")
 _put("D", -1, "hier")
 _put("D", 1, "demain, le lendemain")
+_put("Ua", ("day", None), "le lendemain (de/du/des/d')")
+_put("Ub", ("day", None), "la veille (de/du/des/d')")
 for _part, _hours in {
     "matin": MORNING,
     "midi": NOON,
@@ -194,6 +196,7 @@ _put("t", "to", "à, au, aux, ~")
 _put("t", "until", "jusqu' à, jusqu' au, jusqu' en, jusqu' aux, jusque")
 _put("w", None, "entre")
 _put("&", None, "et, &")
+_put("|", None, "ou")
 _put("s", None, "depuis, dès, à partir de, à partir du, à compter de, à compter du, à partir d'")
 _put("a", None, "après, postérieur à, ultérieur à")
 _put("b", None, "avant, antérieur à, avant de")
