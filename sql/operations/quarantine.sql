@@ -75,14 +75,14 @@ begin
     select e.memory_id, e.content_hash,
            case when g.memory_id is null then l.ends_at
                 else (e.last ->> 'valid_to')::timestamptz end as ends_at,
-           case when g.memory_id is null then l.next_id else s.memory_id end as successor_id
+           case when g.memory_id is null then l.next_id else (
+             -- It may be forgotten.
+             select s.memory_id from pgrecall.memory s
+             where  s.bank_id = _holding_again.bank
+               and  s.memory_id = (e.last ->> 'superseded_by')::bigint) end as successor_id
     from   ended e
     join   last l on l.memory_id = e.memory_id
     left   join gone g on g.memory_id = l.next_id
-    -- It may be forgotten.
-    left   join pgrecall.memory s
-      on   s.bank_id = _holding_again.bank
-           and s.memory_id = (e.last ->> 'superseded_by')::bigint
   )
   -- Another current memory may say the same by now.
   select distinct on (case when r.ends_at is null then r.content_hash end,
