@@ -34,6 +34,7 @@ OPTIONS_DOC = '''"""Arguments and options of a recall, as the database declares 
 Generated from pgrecall.recall_options() by pydriver/generate.py; do not edit.
 """'''
 RULES = (
+    (r"(?m)^.*  # async only: .*\n", ""),
     (r"await asyncio\.wait_for\(asyncio\.wrap_future\((.+?)\), (.+?)\)", r"\1.result(\2)"),
     (r"\bon_own_thread\b", "on_this_thread"),
     (r"\basync_(held|pipeline)\b", r"\1"),

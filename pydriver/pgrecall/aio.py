@@ -2518,7 +2518,7 @@ async def _pool(dsn: str, size: int) -> AsyncPool:
         max_size=size,
         kwargs={"autocommit": True},
         check=look,
-        reset=look,  # by a task of the pool, so that a cancelled caller loses no connection
+        reset=look,  # async only: by a task of the pool, so that a cancelled one loses nothing
         open=False,
     )
     await pool.open()

@@ -2478,7 +2478,6 @@ def _pool(dsn: str, size: int) -> Pool:
         max_size=size,
         kwargs={"autocommit": True},
         check=look,
-        reset=look,  # by a task of the pool, so that a cancelled caller loses no connection
         open=False,
     )
     pool.open()
