@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -192,6 +193,26 @@ def test_an_id_that_a_double_cannot_hold_is_text(database: str) -> None:
     assert {row["memory_id"] for row in listed["result"]} == ids
     assert gone["result"] == 1
     assert "pattern" in why
+
+
+def test_a_number_in_the_text_is_that_of_the_id_where_a_long_memory_is_left_out(
+    database: str,
+) -> None:
+    said = "The blue boat is far out at sea."
+    facts = [said, f"{said} {'Nobody knows why. ' * 150}", "A boat is red."]
+
+    async def body() -> tuple[Any, Any]:
+        async with over_stdio(database, "--bank", "b", "--create", "--no-embed") as session:
+            stored = await called(session, "retain", facts=facts)
+            asked = {"question": "Is the blue boat far out at sea?", "max_tokens": 150}
+            return stored, await called(session, "recall", **asked)
+
+    stored, found = run(body)
+
+    texts = {row["memory_id"]: text for row, text in zip(stored["result"], facts, strict=True)}
+    lines = dict(re.findall(r"^\[(\d+)\] (.*)$", found["text"], re.MULTILINE))
+    assert {n: texts[one] for n, one in found["memory_ids"].items()} == lines
+    assert lines == {"1": facts[0], "3": facts[2]}
 
 
 @pytest.mark.parametrize("connect", [over_stdio, over_http])

@@ -144,7 +144,7 @@ def make_server(
         context = make_context(report, max_tokens=max_tokens)
         ids = {
             str(number): _exact(hit.memory_id)
-            for number, hit in enumerate(context.hits, 1)
+            for number, hit in zip(context.citations, context.hits, strict=True)
             if hit.kind == "memory"
         }
         return {"text": context.text, "memory_ids": ids, "confidence": report.confidence}
