@@ -134,6 +134,29 @@ def test_a_sentence_has_what_is_said_around_it_in_its_session_as_context() -> No
     }
 
 
+def test_a_speaker_is_found_as_written_and_an_alias_in_lower_case() -> None:
+    talk = [
+        {"speaker": "Will", "text": "They came by boat."},
+        {"speaker": "Ana", "text": "It will rain, says rosie. Today it was Will who rowed."},
+    ]
+
+    found = RuleExtractor(aliases={"Rose": ["Rosie"]})(talk)
+
+    named = [
+        [one if isinstance(one, str) else one["name"] for one in fact["entities"]] for fact in found
+    ]
+    assert named == [["Will"], ["Ana", "Rose"], ["Ana", "Will"]]
+
+
+def test_who_goes_by_a_sign_is_no_entity(memory: Recall) -> None:
+    message = {"speaker": "\N{SLIGHTLY SMILING FACE}", "text": "I went to Porto with Mel."}
+
+    done = memory.retain_conversation("b", [message], extract=RuleExtractor())
+
+    assert (len(done.facts), done.failures) == (1, [])
+    assert memory.get("b", done.facts[0].memory_id).entities == ("Mel", "Porto")
+
+
 def test_messages_of_chat_apis_are_read_as_they_are_retained() -> None:
     image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     told: list[dict[str, object]] = [

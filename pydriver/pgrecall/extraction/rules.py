@@ -61,7 +61,7 @@ class RuleExtractor:
         texts = [text_of(message) for message in messages]
         inner, small = _written(texts)
         # Speakers are names, also at the start of a sentence.
-        known = self._known(filter(None, map(speaker_of, messages)))
+        known = self._known(filter(_is_name, map(speaker_of, messages)))
         found = []
         earlier: object = None
         asked: list[str] = []
@@ -104,7 +104,7 @@ class RuleExtractor:
         known: Mapping[str, str],
     ) -> dict[str, Any]:
         names = list(self._names_in(sentence, inner, small, known))
-        if speaker := speaker_of(message):
+        if _is_name(speaker := speaker_of(message)):
             names.insert(0, speaker)
         fact: dict[str, Any] = {
             "text": sentence,
@@ -126,8 +126,11 @@ class RuleExtractor:
         self, sentence: str, inner: set[str], small: set[str], known: Mapping[str, str]
     ) -> Iterator[str]:
         found = dict.fromkeys(_runs(sentence, inner, small, known))
+        given = self._known()
         for alias, name in known.items():
-            if re.search(rf"(?<!\w){re.escape(alias)}(?!\w)", sentence.casefold()):
+            # A speaker is found as written: Will and Rose are words in lower case.
+            word, said = (alias, sentence.casefold()) if alias in given else (name, sentence)
+            if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said):
                 found.setdefault(name)
         if self.names is not None:
             found |= dict.fromkeys(self.names(sentence))
@@ -145,6 +148,11 @@ def _context(message: Message, around: Sequence[str]) -> dict[str, str]:
     """Return the context of a sentence: who says it, and what is said around it."""
     context = ": ".join(part for part in (speaker_of(message), " ".join(around)) if part)
     return {"context": context} if context else {}
+
+
+def _is_name(speaker: str) -> bool:
+    """Return whether an entity may have the name of a speaker, which an emoji is not."""
+    return _WORD.search(speaker) is not None
 
 
 def sentences(text: str) -> list[str]:
