@@ -147,6 +147,24 @@ def test_a_parquet_file_that_is_damaged_inside_is_refused(recall: Recall) -> Non
         taken(recall, damaged, "parquet")
 
 
+def test_a_time_in_nanoseconds_is_refused() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    times = pyarrow.array([1_772_719_200_000_000_001], pyarrow.timestamp("ns"))
+
+    with pytest.raises(InvalidArgument, match="can be read after row 0: Nanosecond"):
+        list(read_file(io.BytesIO(as_parquet([{"text": "a", "at": times[0]}])), "parquet"))
+
+
+def test_metadata_that_is_none_is_reported_beside_other_columns(database: str) -> None:
+    recall = Recall(psycopg.connect(database, autocommit=True), embedder=toy_embed, model="toy")
+    recall.create_bank("b")
+
+    done = taken(recall, b"text,metadata,team\none,blue,core\ntwo,,core\n", "csv")
+
+    assert [one.metadata for one in recall.list_memories("b")] == [{"team": "core"}]
+    assert [misfit.place for misfit in done.misfits] == ["line 2"]
+
+
 def test_a_cell_that_is_too_long_is_reported_and_not_in_the_way(database: str) -> None:
     recall = Recall(psycopg.connect(database, autocommit=True), embedder=toy_embed, model="toy")
     recall.create_bank("b")

@@ -89,10 +89,10 @@ def _parquet(file: BinaryIO) -> Iterator[tuple[str, Mapping[str, object] | str]]
             for columns in batch.to_pylist():
                 number += 1
                 yield f"row {number}", columns
-    except (ArrowException, OSError) as error:
+    except (ArrowException, OSError, ValueError) as error:  # ValueError: a time in nanoseconds
         raise InvalidArgument(
-            f"the file is not Parquet after row {number}: {error}",
-            hint="Name its kind with --from.",
+            f"the file is not Parquet that can be read after row {number}: {error}",
+            hint="Correct the file, or name its kind with --from.",
         ) from error
 
 

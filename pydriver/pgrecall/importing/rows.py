@@ -66,9 +66,9 @@ def fact_of(columns: Mapping[str, object], text: str | None = None) -> dict[str,
             fact[name] = _field(name, value)
         else:
             others[name] = plain(value)
-    if others:
-        known = fact.get("metadata")
-        fact["metadata"] = {**others, **(known if isinstance(known, Mapping) else {})}
+    known = fact.get("metadata", {})
+    if others and isinstance(known, Mapping):  # otherwise the bank refuses it
+        fact["metadata"] = {**others, **known}
     return fact
 
 
