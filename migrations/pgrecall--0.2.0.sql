@@ -8870,7 +8870,8 @@ comment on function pgrecall.message_arm is
 -- They are searched for on request. As stored links they cost more than everything else that is
 -- written for a fact, and a recall does not follow them (bench/TRIED.md).
 create or replace function pgrecall_internal._similar_memories(
-  bank pgrecall.bank, memory_ids bigint[], min_similarity double precision)
+  bank pgrecall.bank, memory_ids bigint[], min_similarity double precision,
+  most integer default 5, among bigint[] default null)
 returns table (from_id bigint, to_id bigint, similarity double precision)
 language plpgsql stable parallel unsafe rows 5
 set search_path from current
@@ -8909,7 +8910,7 @@ begin
         select u.memory_id, pgrecall_internal._similarity(1 - u.distance, $4, $5) as similarity
         from   (%s) as u
         order  by u.distance, u.memory_id desc
-        limit  5
+        limit  $7
       ) as n
       where  v.memory_id = f.memory_id and n.similarity >= $6
     $sql$,
@@ -8921,6 +8922,7 @@ begin
           from   pgrecall.embedding e
           where  e.bank_id = $1 and e.model = $3 and e.kind = 'text'
             and  e.memory_id <> v.memory_id and %s
+            and  ($8 is null or e.memory_id = any ($8))
           order  by %s %s %s
           limit  %s
         ) as x
@@ -8929,7 +8931,7 @@ begin
       pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
       case bank.vector_search when 'binary' then '<~>' else '<=>' end,
       pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'v.embedding'),
-      case bank.vector_search when 'full' then 5 else 50 end)
+      case bank.vector_search when 'full' then most else greatest(50, most) end)
     else
       pgrecall_internal._union_all(
         $sql$
@@ -8937,18 +8939,19 @@ begin
           from   pgrecall.embedding e
           where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
             and  e.kind = 'text' and e.memory_id <> v.memory_id
+            and  ($8 is null or e.memory_id = any ($8))
           order  by 2
-          limit  5
+          limit  $7
         $sql$, pgrecall_internal._fact_types(bank.bank_id, null))
     end
   )
   using bank.bank_id, memory_ids, coalesce(bank.embedding_model, ''), bank.low_cosine,
-        bank.high_cosine, min_similarity;
+        bank.high_cosine, min_similarity, most, among;
 end;
 $$;
 comment on function pgrecall_internal._similar_memories is
-'The 5 memories most similar to each memory, from min_similarity on: by HNSW index where there is '
-'one, else exactly.';
+'The most memories that are most similar to each memory, from min_similarity on: by HNSW index '
+'where there is one, else exactly. among: only these are searched for.';
 
 -- graph/path.sql
 -- Explanations from the graph, in words: neighbours() of a memory, path() between two entities.
@@ -9980,7 +9983,13 @@ begin
            where  i.bank_id = bank and i.to_id = n.id
            limit  100)
         ) as l
-        where  l.label is not null or n.unasked < steps
+        where  case when l.label is null then n.unasked < steps else (
+                 -- An update has the causes of what it updated, which would take a share of them.
+                 select true from pgrecall.memory m
+                 where  m.bank_id = bank and m.memory_id = l.id and m.valid_from <= request.as_of
+                   and  (m.valid_to is null or m.valid_to > request.as_of
+                         or m.corrections -> -1 ->> 'kind' is distinct from 'update')
+                 limit  1) end
         union all
         -- A root has nothing behind it: the mass that arrives there stays.
         select n.id, false, 'stay', true, true, 10
@@ -10526,9 +10535,20 @@ begin
     ) as x
     union all
     -- Only of the memory where the graph begins: a search for each of many nodes would be slow.
+    -- Its former versions, which are the most similar, are left out first.
     select 'memory', s.from_id, 'semantic', 'memory', s.to_id, s.similarity::real, s.to_id
-    from   pgrecall_internal._similar_memories(
-             bank, case when hop = 1 then memory_ids else '{}' end, 0.7) as s
+    from (
+      select u.*
+      from   pgrecall_internal._similar_memories(
+               bank, case when hop = 1 then memory_ids else '{}' end, 0.7, 50) as u
+      where (
+              select true from pgrecall.memory m
+              where  m.bank_id = (_hop.bank).bank_id and m.memory_id = u.to_id
+                and  m.valid_from <= _hop.as_of
+                and  (m.valid_to is null or m.valid_to > _hop.as_of))
+      order  by u.similarity desc, u.to_id desc
+      limit  5
+    ) as s
   )
   select distinct _hop.hop, e.from_kind, e.from_id, null::text, null::bigint, e.kind, e.to_kind,
          e.to_id, null::text, null::bigint, e.weight,
@@ -19440,6 +19460,12 @@ begin
       and  not exists (select from pgrecall.attached_row r
                        where  r.bank_id = _duplicates.bank and r.memory_id = m.memory_id)
   ),
+  counted as materialized (
+    select array_agg(u.memory_id) as ids,
+           array_agg(u.memory_id) filter (where u.alike > 1) as searched
+    from   (select c.memory_id, count(*) over (partition by c.likeness) as alike
+            from   current c) as u
+  ),
   pair as (
     select c.memory_id, first_value(c.memory_id) over same as other_id,
            first_value(c.place) over same as other_place, 1::double precision as similarity
@@ -19449,13 +19475,10 @@ begin
     select case when a.place > b.place then a.memory_id else b.memory_id end as memory_id,
            case when a.place > b.place then b.memory_id else a.memory_id end as other_id,
            least(a.place, b.place) as other_place, x.similarity
-    from   pgrecall_internal._similar_memories(
-             owner,
-             array(select u.memory_id
-                   from (select c.memory_id, count(*) over (partition by c.likeness) as alike
-                         from   current c) as u
-                   where  u.alike > 1),
-             min_similarity) as x
+    from   counted n
+    -- Among current ones: those that were merged before are as similar.
+    cross  join lateral pgrecall_internal._similar_memories(
+             owner, coalesce(n.searched, '{}'), min_similarity, among => n.ids) as x
     join   current a on a.memory_id = x.from_id
     join   current b on b.memory_id = x.to_id and b.likeness = a.likeness
   ),

@@ -165,7 +165,13 @@ begin
            where  i.bank_id = bank and i.to_id = n.id
            limit  100)
         ) as l
-        where  l.label is not null or n.unasked < steps
+        where  case when l.label is null then n.unasked < steps else (
+                 -- An update has the causes of what it updated, which would take a share of them.
+                 select true from pgrecall.memory m
+                 where  m.bank_id = bank and m.memory_id = l.id and m.valid_from <= request.as_of
+                   and  (m.valid_to is null or m.valid_to > request.as_of
+                         or m.corrections -> -1 ->> 'kind' is distinct from 'update')
+                 limit  1) end
         union all
         -- A root has nothing behind it: the mass that arrives there stays.
         select n.id, false, 'stay', true, true, 10

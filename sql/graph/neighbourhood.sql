@@ -88,9 +88,20 @@ begin
     ) as x
     union all
     -- Only of the memory where the graph begins: a search for each of many nodes would be slow.
+    -- Its former versions, which are the most similar, are left out first.
     select 'memory', s.from_id, 'semantic', 'memory', s.to_id, s.similarity::real, s.to_id
-    from   pgrecall_internal._similar_memories(
-             bank, case when hop = 1 then memory_ids else '{}' end, 0.7) as s
+    from (
+      select u.*
+      from   pgrecall_internal._similar_memories(
+               bank, case when hop = 1 then memory_ids else '{}' end, 0.7, 50) as u
+      where (
+              select true from pgrecall.memory m
+              where  m.bank_id = (_hop.bank).bank_id and m.memory_id = u.to_id
+                and  m.valid_from <= _hop.as_of
+                and  (m.valid_to is null or m.valid_to > _hop.as_of))
+      order  by u.similarity desc, u.to_id desc
+      limit  5
+    ) as s
   )
   select distinct _hop.hop, e.from_kind, e.from_id, null::text, null::bigint, e.kind, e.to_kind,
          e.to_id, null::text, null::bigint, e.weight,

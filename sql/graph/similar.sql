@@ -4,7 +4,8 @@
 -- They are searched for on request. As stored links they cost more than everything else that is
 -- written for a fact, and a recall does not follow them (bench/TRIED.md).
 create or replace function pgrecall_internal._similar_memories(
-  bank pgrecall.bank, memory_ids bigint[], min_similarity double precision)
+  bank pgrecall.bank, memory_ids bigint[], min_similarity double precision,
+  most integer default 5, among bigint[] default null)
 returns table (from_id bigint, to_id bigint, similarity double precision)
 language plpgsql stable parallel unsafe rows 5
 set search_path from current
@@ -43,7 +44,7 @@ begin
         select u.memory_id, pgrecall_internal._similarity(1 - u.distance, $4, $5) as similarity
         from   (%s) as u
         order  by u.distance, u.memory_id desc
-        limit  5
+        limit  $7
       ) as n
       where  v.memory_id = f.memory_id and n.similarity >= $6
     $sql$,
@@ -55,6 +56,7 @@ begin
           from   pgrecall.embedding e
           where  e.bank_id = $1 and e.model = $3 and e.kind = 'text'
             and  e.memory_id <> v.memory_id and %s
+            and  ($8 is null or e.memory_id = any ($8))
           order  by %s %s %s
           limit  %s
         ) as x
@@ -63,7 +65,7 @@ begin
       pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'e.embedding'),
       case bank.vector_search when 'binary' then '<~>' else '<=>' end,
       pgrecall_internal._vector_key(bank, bank.embedding_dimensions, 'v.embedding'),
-      case bank.vector_search when 'full' then 5 else 50 end)
+      case bank.vector_search when 'full' then most else greatest(50, most) end)
     else
       pgrecall_internal._union_all(
         $sql$
@@ -71,15 +73,16 @@ begin
           from   pgrecall.embedding e
           where  e.bank_id = $1 and e.fact_type = {fact_type} and e.model = $3
             and  e.kind = 'text' and e.memory_id <> v.memory_id
+            and  ($8 is null or e.memory_id = any ($8))
           order  by 2
-          limit  5
+          limit  $7
         $sql$, pgrecall_internal._fact_types(bank.bank_id, null))
     end
   )
   using bank.bank_id, memory_ids, coalesce(bank.embedding_model, ''), bank.low_cosine,
-        bank.high_cosine, min_similarity;
+        bank.high_cosine, min_similarity, most, among;
 end;
 $$;
 comment on function pgrecall_internal._similar_memories is
-'The 5 memories most similar to each memory, from min_similarity on: by HNSW index where there is '
-'one, else exactly.';
+'The most memories that are most similar to each memory, from min_similarity on: by HNSW index '
+'where there is one, else exactly. among: only these are searched for.';

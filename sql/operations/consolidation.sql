@@ -46,6 +46,12 @@ begin
       and  not exists (select from pgrecall.attached_row r
                        where  r.bank_id = _duplicates.bank and r.memory_id = m.memory_id)
   ),
+  counted as materialized (
+    select array_agg(u.memory_id) as ids,
+           array_agg(u.memory_id) filter (where u.alike > 1) as searched
+    from   (select c.memory_id, count(*) over (partition by c.likeness) as alike
+            from   current c) as u
+  ),
   pair as (
     select c.memory_id, first_value(c.memory_id) over same as other_id,
            first_value(c.place) over same as other_place, 1::double precision as similarity
@@ -55,13 +61,10 @@ begin
     select case when a.place > b.place then a.memory_id else b.memory_id end as memory_id,
            case when a.place > b.place then b.memory_id else a.memory_id end as other_id,
            least(a.place, b.place) as other_place, x.similarity
-    from   pgrecall_internal._similar_memories(
-             owner,
-             array(select u.memory_id
-                   from (select c.memory_id, count(*) over (partition by c.likeness) as alike
-                         from   current c) as u
-                   where  u.alike > 1),
-             min_similarity) as x
+    from   counted n
+    -- Among current ones: those that were merged before are as similar.
+    cross  join lateral pgrecall_internal._similar_memories(
+             owner, coalesce(n.searched, '{}'), min_similarity, among => n.ids) as x
     join   current a on a.memory_id = x.from_id
     join   current b on b.memory_id = x.to_id and b.likeness = a.likeness
   ),

@@ -95,6 +95,17 @@ def test_versions_that_have_ended_leave_room_for_what_holds(bank: Connection) ->
     assert [step.why for step in way] == ["Ana and Dot: Ana met Dot"]
 
 
+def test_former_versions_leave_room_for_similar_facts(bank: Connection) -> None:
+    call(bank, "configure_bank", bank="b", settings={"replace": "key"})
+    retain(bank, [{"text": "a twin", "embedding": [1, 0.2]}])
+    for n in range(9):
+        retain(bank, [{"text": f"version {n}", "fact_key": "v", "embedding": [1, 0]}])
+
+    around = edges(bank, memory_id=memory(bank, "version 8"))
+
+    assert around == {("version 8", "semantic", "a twin")}
+
+
 def test_what_held_before_is_drawn_whatever_came_after(bank: Connection) -> None:
     retain(bank, [{"text": f"Bo saw {n}", "entities": ["Bo"]} for n in range(30)])
     bank.execute("update pgrecall.memory set valid_from = '2999-01-01' where text like 'Bo saw %'")

@@ -262,6 +262,21 @@ def test_causes_are_followed_as_the_question_asks(
     assert not set(answers) & set(recalled(shop, query, weights={"graph": 0}))
 
 
+def test_a_cause_that_was_updated_is_as_near_as_before(shop: Connection) -> None:
+    query = "Why did the shop stay shut on Monday?"
+    before = reached(shop, query)["A fuse had blown."].score
+    fuse = value(shop, "select memory_id from pgrecall.memory where text = 'A fuse had blown.'")
+    for n in range(3):
+        fuse = value(
+            shop,
+            "select memory_id from pgrecall.update_memory('b', %s, %s::jsonb)",
+            fuse,
+            f'{{"tags": ["t{n}"]}}',
+        )
+
+    assert reached(shop, query)["A fuse had blown."].score == pytest.approx(before)
+
+
 def test_a_root_comes_before_the_causes_in_between(shop: Connection) -> None:
     root = reached(shop, "What was the root cause of the shut shop?")
     near = reached(shop, "What was a cause of the shut shop?")

@@ -612,6 +612,18 @@ def test_similar_texts_are_merged_by_their_links(bank: Connection) -> None:
     assert {(row.kept_id, row.memory_id) for row in wide} == {(further, first), (further, copy)}
 
 
+def test_repeated_calls_merge_all_that_is_similar(bank: Connection) -> None:
+    retain(bank, [
+        {"text": f"Atlas is led by Ana {chr(97 + n)}", "embedding": [100, n, n * n % 31]}
+        for n in range(26)
+    ])  # fmt: skip
+
+    while call(bank, "consolidate", bank="b", dry_run=False):
+        pass
+
+    assert len(call(bank, "list_memories", bank="b")) == 1
+
+
 # Ten years of corrections
 
 BEGIN = datetime(2015, 1, 1, tzinfo=timezone.utc)
