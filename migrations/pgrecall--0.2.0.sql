@@ -15499,12 +15499,15 @@ begin
     if changes ? 'text' then
       mentioned := pgrecall_internal._named_in(bank.bank_id, mentioned, words, former_words);
     end if;
+    -- The version may be counted already.
+    perform pgrecall_internal._recount_mentions(bank.bank_id, array[version.memory_id], -1);
     insert into pgrecall.mention (bank_id, entity_id, fact_type, memory_id, confidence)
     select bank.bank_id, x.entity_id, version.fact_type, version.memory_id, x.confidence
     from   pgrecall.mention x
     where  x.bank_id = bank.bank_id and x.memory_id = former.memory_id
       and  x.entity_id = any (mentioned)
     on conflict on constraint mention_pkey do nothing;
+    perform pgrecall_internal._recount_mentions(bank.bank_id, array[version.memory_id], 1);
   end if;
   if not changes ? 'relations' then
     mentioned := array(
@@ -15655,10 +15658,7 @@ begin
     set    valid_from = least(greatest(now(), memory.valid_from), m.valid_to), is_linked = true
     where  m.bank_id = update_memory.bank and m.memory_id = new_id;
   end if;
-  -- The version may be counted already.
-  perform pgrecall_internal._recount_mentions(bank, array[new_id], -1);
   perform pgrecall_internal._copy_parts(locked, memory_id, new_id, changes);
-  perform pgrecall_internal._recount_mentions(bank, array[new_id], 1);
   perform pgrecall_internal._link_memories(bank, array[new_id]);
   select s.* into updated from pgrecall.stored_memories(bank, array[new_id]) as s;
   updated.ended_entities := array(
