@@ -5583,14 +5583,6 @@ comment on function pgrecall.create_bank is
 'Errors: RC002 bank exists, 22023 unusable name, configuration, dimensions or setting, 42501 '
 'naming the roles that may.';
 
-create or replace function pgrecall_internal._attachment_name(bank text, relation text)
-returns text
-language sql immutable parallel safe
-return 'pgrecall_'
-       || left(encode(sha256(convert_to(bank || ' ' || relation, 'UTF8')), 'hex'), 16);
-comment on function pgrecall_internal._attachment_name is
-'Name of the function, and first part of the names of the triggers, of an attached table.';
-
 create or replace function pgrecall_internal._lock_attached(relation regclass)
 returns void
 language plpgsql volatile parallel unsafe
@@ -5649,8 +5641,7 @@ begin
   perform pgrecall_internal._locked_bank(bank);
   -- Where row security keeps the owner of an attached table from seeing that its bank is gone, the
   -- triggers would refuse every change.
-  perform pgrecall_internal._drop_note_triggers(
-    c.oid, pgrecall_internal._attachment_name(a.bank_id, a.relation))
+  perform pgrecall_internal._drop_note_triggers(c.oid, a.note_name)
   from   pgrecall.attachment a
   join   pg_class c on c.oid = to_regclass(a.relation)
   where  a.bank_id = drop_bank.bank and pg_has_role(c.relowner, 'usage');
@@ -17887,6 +17878,14 @@ comment on function pgrecall.why_not is
 -- If constraints are set immediate, the next change or sync brings them into the bank. sync_table()
 -- (operations/sync.sql) does the rest. Statements consist of names from the catalog (%I) and quoted
 -- constants (%L).
+create or replace function pgrecall_internal._attachment_name(bank text, relation text)
+returns text
+language sql immutable parallel safe
+return 'pgrecall_'
+       || left(encode(sha256(convert_to(bank || ' ' || relation, 'UTF8')), 'hex'), 16);
+comment on function pgrecall_internal._attachment_name is
+'Name of the function, and first part of the names of the triggers, of an attached table.';
+
 create or replace function pgrecall_internal._attachment(bank text, relation text)
 returns pgrecall.attachment
 language plpgsql stable parallel safe
@@ -17934,8 +17933,7 @@ begin
     when 4 > (
       select count(*) from pg_trigger t
       where  t.tgrelid = relation and t.tgenabled in ('O', 'A')
-        and  starts_with(t.tgname, pgrecall_internal._attachment_name(
-               attachment.bank_id, attachment.relation) || '_note_'))
+        and  starts_with(t.tgname, attachment.note_name || '_note_'))
       then format('the triggers of table %s are gone or disabled', attachment.relation)
     when not has_table_privilege(relation, 'select') then
       format('role "%s" may not read table %s', current_user, attachment.relation)
@@ -18229,7 +18227,7 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  name     text := pgrecall_internal._attachment_name(attachment.bank_id, attachment.relation);
+  name     text := attachment.note_name;
   noted_by text := format('%I.%I', (parse_ident(attachment.relation))[1], name);
   event    text;
   seen     text;
@@ -18437,9 +18435,7 @@ begin
     select w.memory_id from pgrecall.attached_row w
     where  w.bank_id = detach_table.bank and w.relation = attached.relation);
   if to_regclass(attached.relation) is not null then
-    perform pgrecall_internal._drop_note_triggers(
-      attached.relation::regclass,
-      pgrecall_internal._attachment_name(bank, attached.relation));
+    perform pgrecall_internal._drop_note_triggers(attached.relation::regclass, attached.note_name);
   end if;
   delete from pgrecall.attachment a
   where  a.bank_id = detach_table.bank and a.relation = attached.relation;

@@ -301,14 +301,6 @@ comment on function pgrecall.create_bank is
 'Errors: RC002 bank exists, 22023 unusable name, configuration, dimensions or setting, 42501 '
 'naming the roles that may.';
 
-create or replace function pgrecall_internal._attachment_name(bank text, relation text)
-returns text
-language sql immutable parallel safe
-return 'pgrecall_'
-       || left(encode(sha256(convert_to(bank || ' ' || relation, 'UTF8')), 'hex'), 16);
-comment on function pgrecall_internal._attachment_name is
-'Name of the function, and first part of the names of the triggers, of an attached table.';
-
 create or replace function pgrecall_internal._lock_attached(relation regclass)
 returns void
 language plpgsql volatile parallel unsafe
@@ -367,8 +359,7 @@ begin
   perform pgrecall_internal._locked_bank(bank);
   -- Where row security keeps the owner of an attached table from seeing that its bank is gone, the
   -- triggers would refuse every change.
-  perform pgrecall_internal._drop_note_triggers(
-    c.oid, pgrecall_internal._attachment_name(a.bank_id, a.relation))
+  perform pgrecall_internal._drop_note_triggers(c.oid, a.note_name)
   from   pgrecall.attachment a
   join   pg_class c on c.oid = to_regclass(a.relation)
   where  a.bank_id = drop_bank.bank and pg_has_role(c.relowner, 'usage');

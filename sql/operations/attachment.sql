@@ -9,6 +9,14 @@
 -- If constraints are set immediate, the next change or sync brings them into the bank. sync_table()
 -- (operations/sync.sql) does the rest. Statements consist of names from the catalog (%I) and quoted
 -- constants (%L).
+create or replace function pgrecall_internal._attachment_name(bank text, relation text)
+returns text
+language sql immutable parallel safe
+return 'pgrecall_'
+       || left(encode(sha256(convert_to(bank || ' ' || relation, 'UTF8')), 'hex'), 16);
+comment on function pgrecall_internal._attachment_name is
+'Name of the function, and first part of the names of the triggers, of an attached table.';
+
 create or replace function pgrecall_internal._attachment(bank text, relation text)
 returns pgrecall.attachment
 language plpgsql stable parallel safe
@@ -56,8 +64,7 @@ begin
     when 4 > (
       select count(*) from pg_trigger t
       where  t.tgrelid = relation and t.tgenabled in ('O', 'A')
-        and  starts_with(t.tgname, pgrecall_internal._attachment_name(
-               attachment.bank_id, attachment.relation) || '_note_'))
+        and  starts_with(t.tgname, attachment.note_name || '_note_'))
       then format('the triggers of table %s are gone or disabled', attachment.relation)
     when not has_table_privilege(relation, 'select') then
       format('role "%s" may not read table %s', current_user, attachment.relation)
@@ -351,7 +358,7 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  name     text := pgrecall_internal._attachment_name(attachment.bank_id, attachment.relation);
+  name     text := attachment.note_name;
   noted_by text := format('%I.%I', (parse_ident(attachment.relation))[1], name);
   event    text;
   seen     text;
@@ -559,9 +566,7 @@ begin
     select w.memory_id from pgrecall.attached_row w
     where  w.bank_id = detach_table.bank and w.relation = attached.relation);
   if to_regclass(attached.relation) is not null then
-    perform pgrecall_internal._drop_note_triggers(
-      attached.relation::regclass,
-      pgrecall_internal._attachment_name(bank, attached.relation));
+    perform pgrecall_internal._drop_note_triggers(attached.relation::regclass, attached.note_name);
   end if;
   delete from pgrecall.attachment a
   where  a.bank_id = detach_table.bank and a.relation = attached.relation;
