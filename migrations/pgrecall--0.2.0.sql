@@ -3161,16 +3161,16 @@ comment on function pgrecall_internal._cjk is
 create or replace function pgrecall_internal._marks(content text)
 returns text
 language sql immutable parallel safe
-return case when octet_length(content) > length(content) then (
+return coalesce(case when octet_length(content) > length(content) then (
   -- What the parser of words reads as part of one.
   select string_agg(c.mark, '')
   from   (select distinct x from string_to_table(_marks.content, null) as x) as c(mark)
   where  octet_length(c.mark) > 1 and c.mark !~ '[[:alnum:]]'
     and  (select count(*) from ts_parse('default', 'a' || c.mark || 'a')) = 1
-) end;
+) end, '');
 comment on function pgrecall_internal._marks is
 'The marks in a text that belong to words and are no letters, for use inside a bracket expression '
-'beside [:alnum:], as the virama of Hindi and the tones of Thai; null: there are none.';
+'beside [:alnum:], as the virama of Hindi and the tones of Thai; empty where there are none.';
 
 create or replace function pgrecall_internal._spaced(content text)
 returns text
@@ -3898,7 +3898,7 @@ begin
   if bare !~ '"|(^| )-[[:alpha:]]' then
     return;
   end if;
-  minus := replace(minus, '[:alnum:]', '[:alnum:]' || coalesce(pgrecall_internal._marks(bare), ''));
+  minus := replace(minus, '[:alnum:]', '[:alnum:]' || pgrecall_internal._marks(bare));
   excluded := array(
     select p.match[1] from regexp_matches(bare, '(?:^| )-' || quoted, 'g') as p(match)
   );
@@ -16022,8 +16022,7 @@ begin
   select m.text into content
   from   pgrecall.memory m
   where  m.bank_id = highlight.bank and m.memory_id = highlight.memory_id;
-  inside := '[:alnum:]' || coalesce(
-    pgrecall_internal._marks(pgrecall_internal._normalised(content)), '');
+  inside := '[:alnum:]' || pgrecall_internal._marks(pgrecall_internal._normalised(content));
   wanted := array(
     select l.lexeme
     from   pgrecall.lexemes(config, (pgrecall_internal._parsed_query(query)).words) as l

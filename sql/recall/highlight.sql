@@ -69,8 +69,7 @@ begin
   select m.text into content
   from   pgrecall.memory m
   where  m.bank_id = highlight.bank and m.memory_id = highlight.memory_id;
-  inside := '[:alnum:]' || coalesce(
-    pgrecall_internal._marks(pgrecall_internal._normalised(content)), '');
+  inside := '[:alnum:]' || pgrecall_internal._marks(pgrecall_internal._normalised(content));
   wanted := array(
     select l.lexeme
     from   pgrecall.lexemes(config, (pgrecall_internal._parsed_query(query)).words) as l

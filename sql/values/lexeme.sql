@@ -19,16 +19,16 @@ comment on function pgrecall_internal._cjk is
 create or replace function pgrecall_internal._marks(content text)
 returns text
 language sql immutable parallel safe
-return case when octet_length(content) > length(content) then (
+return coalesce(case when octet_length(content) > length(content) then (
   -- What the parser of words reads as part of one.
   select string_agg(c.mark, '')
   from   (select distinct x from string_to_table(_marks.content, null) as x) as c(mark)
   where  octet_length(c.mark) > 1 and c.mark !~ '[[:alnum:]]'
     and  (select count(*) from ts_parse('default', 'a' || c.mark || 'a')) = 1
-) end;
+) end, '');
 comment on function pgrecall_internal._marks is
 'The marks in a text that belong to words and are no letters, for use inside a bracket expression '
-'beside [:alnum:], as the virama of Hindi and the tones of Thai; null: there are none.';
+'beside [:alnum:], as the virama of Hindi and the tones of Thai; empty where there are none.';
 
 create or replace function pgrecall_internal._spaced(content text)
 returns text

@@ -26,7 +26,7 @@ begin
   if bare !~ '"|(^| )-[[:alpha:]]' then
     return;
   end if;
-  minus := replace(minus, '[:alnum:]', '[:alnum:]' || coalesce(pgrecall_internal._marks(bare), ''));
+  minus := replace(minus, '[:alnum:]', '[:alnum:]' || pgrecall_internal._marks(bare));
   excluded := array(
     select p.match[1] from regexp_matches(bare, '(?:^| )-' || quoted, 'g') as p(match)
   );
