@@ -121,12 +121,18 @@ def session(dsn: str) -> Iterator[Session]:
     session.close()
 
 
+@pytest.fixture(scope="module")
+def kept_rows(session: Session) -> Iterator[None]:
+    """End the transaction of the fixtures that are kept with the module that has them."""
+    yield
+    session.forget()
+
+
 @pytest.fixture
-def connection(session: Session) -> Iterator[psycopg.Connection[Any]]:
-    with (
-        session.connection() as connection,
-        connection.transaction(force_rollback=True),
-    ):
+def connection(
+    session: Session, request: pytest.FixtureRequest
+) -> Iterator[psycopg.Connection[Any]]:
+    with session.connection(servers.kept_for(request)) as connection:
         yield connection
 
 

@@ -10,8 +10,9 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ from pgrecall.server import (
 )
 from pgrecall.server.postmaster import Postmaster
 
+INTRANS = psycopg.pq.TransactionStatus.INTRANS
+Make = Callable[[psycopg.Connection[Any]], object]
 ROUTES = ("extension", "psql", "driver")
 ROUTER_PACKAGES = ("postgresql-15", "postgresql-15-plproxy")
 
@@ -326,36 +329,86 @@ class Session:
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._owner = self._opened()
+        self._kept: Make | None = None
+        self._value: object = None
 
     @contextmanager
-    def connection(self) -> Iterator[psycopg.Connection[Any]]:
-        """Yield a new connection over the session, which is as it was after the block."""
+    def connection(self, kept: Make | None = None) -> Iterator[psycopg.Connection[Any]]:
+        """Yield a new connection over the session, which is as it was after the block.
+
+        With kept, it is in a transaction with what that made: the last one, where it was the same.
+        """
         if self._owner.closed:
-            self._owner = self._opened()
+            self._owner, self._kept = self._opened(), None
+        if self._kept is not kept:
+            self.forget()
         connection = psycopg.Connection(self._owner.pgconn)
         try:
-            yield connection
+            if kept is not None and self._kept is None:
+                connection.execute("select")  # begins a transaction
+                self._kept, self._value = kept, kept(connection)
+            with connection.transaction(force_rollback=True):
+                yield connection
         finally:
             if not connection.closed:
-                connection.rollback()
-                self._owner.execute(_FORGET)
+                if self._kept is None:
+                    self.forget()
+                else:
+                    self._owner.execute(_FORGET_IN_TRANSACTION)
             connection.pgconn = _CLOSED
+
+    def value(self) -> object:
+        """Return a copy of what the function returned that made what is kept."""
+        return deepcopy(self._value)
 
     def close(self) -> None:
         self._owner.close()
+
+    def forget(self) -> None:
+        self._owner.rollback()
+        self._owner.execute(_FORGET)
+        self._kept = None
 
     def _opened(self) -> psycopg.Connection[Any]:
         return psycopg.connect(self._dsn, autocommit=True, prepare_threshold=None)
 
 
-_FORGET = """
+def kept_fixture(make: Make) -> Any:
+    """Make a fixture whose rows are written once for the tests of a module that follow one another.
+
+    The function takes the connection alone, and a test may ask for one such fixture: it is a copy
+    of what the function returned, or the connection where that is None.
+    """
+
+    @pytest.fixture(name=make.__name__)
+    def fixture(connection: psycopg.Connection[Any], session: Session, kept_rows: None) -> object:
+        value = session.value()
+        return connection if value is None else value
+
+    _made[make.__module__, make.__name__] = make
+    return fixture
+
+
+def kept_for(request: pytest.FixtureRequest) -> Make | None:
+    """Return the function that makes what a test asks to be kept."""
+    names = [(request.module.__name__, name) for name in request.fixturenames]
+    return next((_made[name] for name in names if name in _made), None)
+
+
+_made: dict[tuple[str, str], Make] = {}
+_FORGET_IN_TRANSACTION = """
+    deallocate all;
+    unlisten *;
+    select pg_advisory_unlock_all();
+"""  # all that outlives a savepoint
+_FORGET = (
+    """
     reset session authorization;
     reset all;
     close all;
-    deallocate all;
     discard temp;
     discard sequences;
-    unlisten *;
-    select pg_advisory_unlock_all();
-"""  # all that "discard all" does, but for the plans
+"""
+    + _FORGET_IN_TRANSACTION
+)  # all that "discard all" does, but for the plans
 _CLOSED = psycopg.pq.PGconn()

@@ -10,6 +10,7 @@ import numpy as np
 import psycopg
 import pytest
 
+from servers import kept_fixture
 from sqlcalls import Connection, apply_plan, build_planned, call, counted_scans, create, ids, retain
 
 Array: TypeAlias = Any  # of numpy
@@ -125,7 +126,7 @@ FILTERS: list[tuple[list[Any], Any]] = [
 ]
 
 
-@pytest.fixture
+@kept_fixture
 def crowd(connection: Connection) -> tuple[Array, Array, list[int]]:
     """2,000 facts of which a filter lets 1 % pass; their vectors, a query, their ids."""
     create(connection, settings=EXACT)

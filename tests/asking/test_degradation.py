@@ -26,6 +26,7 @@ from pgrecall import (
     RerankerUnavailable,
 )
 from pgrecall.embedders import Vector
+from servers import kept_fixture
 from toys import toy_embed
 
 Connection = psycopg.Connection[Any]
@@ -80,12 +81,11 @@ def hanging() -> Iterator[Hanging]:
     hanging.over.set()
 
 
-@pytest.fixture
-def filled(connection: Connection) -> Connection:
+@kept_fixture
+def filled(connection: Connection) -> None:
     recall = Recall(connection, embedder=toy_embed)
     recall.create_bank("b")
     recall.retain("b", FACTS)
-    return connection
 
 
 def why(report: RecallReport) -> list[tuple[str, str, str | None]]:

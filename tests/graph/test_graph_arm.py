@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 
 from pgrecall import EmbedderUnavailable, Recall
 from pgrecall.embedders import DEFAULT_EMBEDDER
+from servers import kept_fixture
 from sqlcalls import (
     Connection,
     build_planned,
@@ -227,7 +228,7 @@ def test_entities_of_another_bank_are_not_named(connection: Connection) -> None:
 # entity_walk
 
 
-@pytest.fixture
+@kept_fixture
 def chain(connection: Connection) -> dict[str, int]:
     """Ana - Ben - Cid - Dot, each with a fact of their own; twenty others for rarity's sake."""
     create(connection)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from servers import kept_fixture
 from sqlcalls import Connection, call, create, retain, value
 
 FACTS: list[dict[str, Any]] = [
@@ -22,11 +21,10 @@ READ = """
 """
 
 
-@pytest.fixture
-def bank(connection: Connection) -> Connection:
+@kept_fixture
+def bank(connection: Connection) -> None:
     create(connection)
     retain(connection, FACTS)
-    return connection
 
 
 def entity(bank: Connection, name: str) -> int:

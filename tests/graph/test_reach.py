@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from servers import kept_fixture
 from sqlcalls import Connection, call, create, ids, planned, recalled, retain, value
 
 # Nobody who is asked about shares a word with the answer.
@@ -53,19 +54,17 @@ def reached(connection: Connection, query: str, **options: Any) -> dict[str, Any
     return {value(connection, text, h.memory_id): h for h in hits if h.arm == "graph"}
 
 
-@pytest.fixture
-def people(connection: Connection) -> Connection:
+@kept_fixture
+def people(connection: Connection) -> None:
     create(connection)
     retain(connection, [*PEOPLE, *NOISE])
     call(connection, "refresh_statistics", bank="b")
-    return connection
 
 
-@pytest.fixture
-def shop(connection: Connection) -> Connection:
+@kept_fixture
+def shop(connection: Connection) -> None:
     create(connection)
     retain(connection, CHAIN)
-    return connection
 
 
 @pytest.mark.parametrize(

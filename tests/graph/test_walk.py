@@ -12,6 +12,7 @@ import pytest
 
 from pgrecall import Recall
 from pgrecall.embedders import FunctionEmbedder
+from servers import kept_fixture
 from sqlcalls import Connection, call, counted_scans, create, retain, value
 from toys import toy_embed
 
@@ -37,8 +38,8 @@ def embed_words(connection: Connection, vector_of: Callable[[str], list[float]])
     return stored
 
 
-@pytest.fixture
-def keepers(connection: Connection) -> Connection:
+@kept_fixture
+def keepers(connection: Connection) -> None:
     """Bo signs off for Ana and keeps a heron; others keep and sign off, and Ana does more."""
     create(connection)
     facts = [
@@ -52,7 +53,6 @@ def keepers(connection: Connection) -> Connection:
     retain(connection, facts, model="made")
     words = {"signs off by": SIGNS, "keeps": KEEPS, "lunches with": OTHER, "cycles with": OTHER}
     assert embed_words(connection, words.__getitem__) == 4
-    return connection
 
 
 @pytest.fixture

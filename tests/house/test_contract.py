@@ -15,7 +15,7 @@ from psycopg import sql
 
 import servers
 from pgrecall.server import build
-from servers import Server
+from servers import Server, kept_fixture
 from sqlcalls import (
     Connection,
     build_planned,
@@ -76,14 +76,13 @@ FACTS: list[dict[str, Any]] = [
 DAYS = [("on the fifth", "2026-03-05"), ("the day before", "2026-03-04")]
 
 
-@pytest.fixture
-def bank(connection: Connection) -> Connection:
+@kept_fixture
+def bank(connection: Connection) -> None:
     """Bank b, in which every arm finds something."""
     create(connection, embedding_dimensions=3)
     retain(connection, FACTS)
     message = {"text": "the deploy of Kraken broke", "session": "s", "speaker": "Bo"}
     call(connection, "retain_messages", bank="b", messages=[message])
-    return connection
 
 
 ASKED: dict[str, Any] = {

@@ -8,19 +8,19 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from servers import kept_fixture
 from sqlcalls import FAMILY, Connection, call, contents, refused, retain, rows
 
 TYPES = "event, experience, observation, opinion, preference, world"
 
 
-@pytest.fixture
-def bank(connection: Connection) -> Connection:
+@kept_fixture
+def bank(connection: Connection) -> None:
     """Bank b has 3 dimensions of model m and a fact; bank open has nothing pinned."""
     connection.execute("select pgrecall.create_bank('b', 'english', 'm', 3)")
     connection.execute("select pgrecall.create_bank('open')")
     known = {"text": "known", "fact_key": "k", "tags": ["t"], "occurred": "2026-03-05"}
     retain(connection, [known])
-    return connection
 
 
 def bad(section: str, *more: tuple[object, ...]) -> pytest.MarkDecorator:
@@ -328,7 +328,7 @@ MISTAKES = [
     "recall_report('b', 'x', fact_types => '{mood}')",
     "explain_recall('b', 'x', top_k => 0)",
     "arm_hits('b', 'x', options => '{\"arms\": [\"psychic\"]}')",
-    "why_not('b', 'x', 1)",
+    "why_not('b', 'x', -1)",
     "list_memories('b', filter => 'confidence >')",
     "find_memories('b', 'x', filter => 'confidence >')",
     'retain(\'b\', \'{"text": "x", "occurred": "maybe"}\')',

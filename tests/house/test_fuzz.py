@@ -21,6 +21,7 @@ from psycopg import sql
 
 from pgrecall import Recall, RecallError
 from pgrecall.command import main
+from servers import kept_fixture
 from sqlcalls import Connection, rows
 
 SECRET = "zq9secret"
@@ -127,8 +128,8 @@ EXAMPLES = settings(
 )
 
 
-@pytest.fixture
-def filled(connection: Connection) -> Connection:
+@kept_fixture
+def filled(connection: Connection) -> None:
     """A role acme that may do all to its own bank, and a bank bolt full of secrets."""
     memory = Recall(connection, embedder=None)
     for bank, word in (("acme", "plain"), ("bolt", SECRET)):
@@ -156,7 +157,6 @@ def filled(connection: Connection) -> Connection:
     connection.execute("grant insert, delete on pgrecall.bank to acme")
     connection.execute("select pgrecall.enable_row_security()")
     connection.execute("set local statement_timeout = '20s'")
-    return connection
 
 
 def functions(connection: Connection, schemas: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from servers import kept_fixture
 from sqlcalls import Connection, call, column, recalled, refused, retain, rows, value, waiting
 
 TICKETS = """
@@ -51,11 +52,10 @@ HELD = (
 )
 
 
-@pytest.fixture
-def bank(connection: Connection) -> Connection:
+@kept_fixture
+def bank(connection: Connection) -> None:
     connection.execute("select pgrecall.create_bank('b')")
     connection.execute(TICKETS)
-    return connection
 
 
 @pytest.fixture

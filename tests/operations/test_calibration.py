@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from pgrecall import FunctionEmbedder, InvalidArgument, Recall, calibrate
+from servers import kept_fixture
 from sqlcalls import Connection, call, column, rows, value
 
 DIMENSIONS = 16
@@ -65,15 +66,14 @@ def calibrated(connection: Connection, bank: str, calibration: object) -> int:
     return made
 
 
-@pytest.fixture
-def banks(connection: Connection) -> Connection:
+@kept_fixture
+def banks(connection: Connection) -> None:
     """Bank rest has the vectors themselves, flat has the common part, right is calibrated."""
     for bank in ("rest", "flat", "right"):
         connection.execute("select pgrecall.create_bank(%s)", [bank])
     calibrated(connection, "right", FLAT)
     for bank in ("rest", "flat", "right"):
         fill(connection, bank, "rest" if bank == "rest" else "flat")
-    return connection
 
 
 def answers(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from servers import kept_fixture
 from sqlcalls import (
     Connection,
     call,
@@ -35,10 +36,9 @@ LISBON = {
 }
 
 
-@pytest.fixture
-def bank(connection: Connection) -> Connection:
+@kept_fixture
+def bank(connection: Connection) -> None:
     create(connection)
-    return connection
 
 
 def window(day: str, said: str | None = None, **fields: object) -> dict[str, object]:

@@ -9,14 +9,15 @@ import pytest
 
 from pgrecall import NotPermitted, Recall
 from pgrecall.server import build
+from servers import kept_fixture
 from sqlcalls import Connection, column, fill, recalled, refused, retain, rows, value
 
 SCHEMAS = "pgrecall, pgrecall_internal"
 Become = Callable[[str], None]
 
 
-@pytest.fixture
-def tenants(connection: Connection) -> Connection:
+@kept_fixture
+def tenants(connection: Connection) -> None:
     """The owner's connection, with banks and roles acme and bolt, which may do all in SQL."""
     for name in ("acme", "bolt"):
         fill(connection, name)
@@ -26,7 +27,6 @@ def tenants(connection: Connection) -> Connection:
         connection.execute(f"grant usage on schema {SCHEMAS} to {name}")
         connection.execute(f"grant all on all tables in schema {SCHEMAS} to {name}")
         connection.execute(f"grant usage on sequence pgrecall.id_seq to {name}")
-    return connection
 
 
 @pytest.fixture
@@ -231,15 +231,14 @@ def test_the_admin_sees_every_bank_and_a_tenant_its_own(connection: Connection) 
     assert (tenant, chief) == ({"acme"}, {"acme", "bolt"})
 
 
-@pytest.fixture
-def fast(connection: Connection) -> Connection:
+@kept_fixture
+def fast(connection: Connection) -> None:
     """Two banks behind the fence, and the roles; acme is a reader."""
     for bank in ("acme", "bolt"):
         fill(connection, bank)
     connection.execute("select pgrecall.create_roles('t')")
     connection.execute("select pgrecall.enable_row_security()")
     connection.execute("create role acme in role t_reader")
-    return connection
 
 
 def test_row_security_ends_where_there_are_roles_too(fast: Connection) -> None:

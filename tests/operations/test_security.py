@@ -7,6 +7,7 @@ import json
 import psycopg
 import pytest
 
+from servers import kept_fixture
 from sqlcalls import (
     READS,
     Connection,
@@ -57,20 +58,19 @@ def tables(connection: Connection) -> list[str]:
     return list(contents(connection))
 
 
-@pytest.fixture
-def reader(connection: Connection) -> Connection:
+@kept_fixture
+def reader(connection: Connection) -> None:
     """The connection as a role that may read, and a bank b to read from."""
     fill(connection, "b")
     connection.execute(f"create role {READER}")
     connection.execute(f"grant usage on schema {SCHEMAS} to {READER}")
     connection.execute(f"grant select on all tables in schema {SCHEMAS} to {READER}")
     connection.execute(f"set local role {READER}")
-    return connection
 
 
-@pytest.fixture(params=["bank_id = current_setting('app.bank')", "bank_id = current_user"])
-def tenant(connection: Connection, request: pytest.FixtureRequest) -> Connection:
-    """The connection as a role that may do all, but only to the bank of its own name."""
+@kept_fixture
+def both(connection: Connection) -> None:
+    """Two banks, and a role that may do all in SQL."""
     for bank in (TENANT, "b"):
         fill(connection, bank)
         attach_filed(connection, bank)
@@ -81,12 +81,17 @@ def tenant(connection: Connection, request: pytest.FixtureRequest) -> Connection
     connection.execute(f"grant usage on schema {SCHEMAS} to {TENANT}")
     connection.execute(f"grant all on all tables in schema {SCHEMAS} to {TENANT}")
     connection.execute(f"grant usage on sequence pgrecall.id_seq to {TENANT}")
-    for table in tables(connection):
-        connection.execute(f"alter table {table} enable row level security")
-        connection.execute(f"create policy own on {table} using ({request.param})")
-    connection.execute(f"set local app.bank = '{TENANT}'")
-    connection.execute(f"set local role {TENANT}")
-    return connection
+
+
+@pytest.fixture(params=["bank_id = current_setting('app.bank')", "bank_id = current_user"])
+def tenant(both: Connection, request: pytest.FixtureRequest) -> Connection:
+    """The connection as that role, which sees the bank of its own name alone."""
+    for table in tables(both):
+        both.execute(f"alter table {table} enable row level security")
+        both.execute(f"create policy own on {table} using ({request.param})")
+    both.execute(f"set local app.bank = '{TENANT}'")
+    both.execute(f"set local role {TENANT}")
+    return both
 
 
 # Least privilege

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from servers import kept_fixture
 from sqlcalls import Connection, call, create, recalled, refused, retain, rows, value
 
 LIE = {"text": "The deploy window is Sunday", "source_id": "forum:1"}
@@ -14,10 +15,9 @@ KEYED = {"fact_key": "deploy.window"}
 QUESTION = "When is the deploy window?"
 
 
-@pytest.fixture
-def bank(connection: Connection) -> Connection:
+@kept_fixture
+def bank(connection: Connection) -> None:
     create(connection, settings={"source_trust": {"forum:*": 0.1, "forum:staff": 1}})
-    return connection
 
 
 def keyed(fact: dict[str, str], said: str) -> dict[str, str]:

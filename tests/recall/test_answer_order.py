@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pgrecall import Recall
+from servers import kept_fixture
 from sqlcalls import Connection, call, create, retain
 
 NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)
@@ -37,7 +38,7 @@ def facts() -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.fixture
+@kept_fixture
 def bank(connection: Connection) -> dict[int, dict[str, Any]]:
     """The facts of a bank by their ids."""
     create(connection, embedding_dimensions=3)

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from pgrecall.temporal import extract_temporal_constraint
+from servers import kept_fixture
 from sqlcalls import FAMILY, Connection, call, column, create, recalled, retain, rows, value
 
 QUERY = "what broke the Kraken deploy, see deploy.window"
@@ -70,7 +71,7 @@ FACTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture
+@kept_fixture
 def bank(connection: Connection) -> dict[str, int]:
     """A bank in which every arm finds something; ids by the first word of a fact."""
     create(

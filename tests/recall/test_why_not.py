@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from servers import kept_fixture
 from sqlcalls import Connection, call, create, refused, retain, value
 
 Step = tuple[str, int | None, str | None]
@@ -26,8 +27,8 @@ def out_of_reach(reason: str) -> dict[str, Step]:
     }
 
 
-@pytest.fixture
-def harbour(connection: Connection) -> Connection:
+@kept_fixture
+def harbour(connection: Connection) -> None:
     """Twenty boats, that lie ever farther from the embedding [1, 0]."""
     create(connection, settings={"similarity_floor": -1})
     facts = [
@@ -41,7 +42,6 @@ def harbour(connection: Connection) -> Connection:
         for n in range(20)
     ]
     retain(connection, facts, model="m")
-    return connection
 
 
 ASKED: list[dict[str, Any]] = [

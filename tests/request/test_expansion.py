@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pgrecall import Recall
+from servers import kept_fixture
 from sqlcalls import Connection, call, create, recalled, refused, retain
 
 FACTS: list[dict[str, Any]] = [
@@ -18,12 +19,11 @@ FACTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture
-def harbour(connection: Connection) -> Connection:
+@kept_fixture
+def harbour(connection: Connection) -> None:
     create(connection)
     retain(connection, FACTS)
     call(connection, "refresh_statistics", bank="b")
-    return connection
 
 
 @pytest.mark.parametrize("key", ["depot.9", " DEPOT.9 "])

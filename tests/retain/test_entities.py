@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from servers import kept_fixture
 from sqlcalls import Connection, call, create, retain
 
 
@@ -125,15 +126,14 @@ def test_names_are_found_as_they_are_written(
     assert named(connection, query).keys() == names
 
 
-@pytest.fixture
-def two_anas(connection: Connection) -> Connection:
+@kept_fixture
+def two_anas(connection: Connection) -> None:
     """Ana Silva works on Atlas with Ben, Ana Costa on Borealis; both go by Ana."""
     create(connection)
     silva = {"name": "Ana Silva", "aliases": ["Ana"]}
     costa = {"name": "Ana Costa", "aliases": ["Ana"]}
     retain(connection, [about("a", silva, "Atlas"), about("b", costa, "Borealis")])
     retain(connection, [about("c", "Ana Silva", "Ben")])
-    return connection
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from pgrecall import InvalidArgument, InvalidFact, Memory, MemoryNotFound, Recall
+from servers import kept_fixture
 from sqlcalls import (
     FULL,
     Connection,
@@ -37,11 +38,10 @@ FACTS: list[dict[str, Any]] = [
 MARCH = "[2026-03-01, 2026-04-01)"
 
 
-@pytest.fixture
-def bank(connection: Connection) -> Connection:
+@kept_fixture
+def bank(connection: Connection) -> None:
     create(connection)
     retain(connection, FACTS)
-    return connection
 
 
 def texts(bank: Connection, **arguments: Any) -> list[str]:

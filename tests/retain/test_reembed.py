@@ -20,6 +20,7 @@ from pgrecall import (
     Recall,
     ReembedRefused,
 )
+from servers import kept_fixture
 from sqlcalls import (
     Connection,
     column,
@@ -102,7 +103,7 @@ def fill(connection: Connection) -> None:
         assert store(connection, item) == 1
 
 
-@pytest.fixture
+@kept_fixture
 def bank(connection: Connection) -> list[int]:
     create(connection)
     return retain(connection, map(fact, range(4)), model="old")

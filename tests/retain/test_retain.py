@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from servers import kept_fixture
 from sqlcalls import (
     Connection,
     column,
@@ -25,10 +26,9 @@ NEAR_ANA = [0.9, 0.1, 0]
 SAM = [0, 0, 1]
 
 
-@pytest.fixture
-def bank(connection: Connection) -> Connection:
+@kept_fixture
+def bank(connection: Connection) -> None:
     connection.execute("select pgrecall.create_bank('b')")
-    return connection
 
 
 def entity_of(bank: Connection, memory_id: int) -> list[str]:

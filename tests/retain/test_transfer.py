@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from pgrecall import BankExists, InvalidArgument, ModelMismatch, Recall
+from servers import kept_fixture
 from sqlcalls import (
     FULL,
     Connection,
@@ -56,8 +57,8 @@ def imported(connection: Connection, bank: str, lines: list[dict[str, Any]]) -> 
     return int(value(connection, "select pgrecall.import_rows(%s, %s)", bank, json.dumps(lines)))
 
 
-@pytest.fixture
-def bank(connection: Connection) -> Connection:
+@kept_fixture
+def bank(connection: Connection) -> None:
     """Bank b, with a row in every table and something in nearly every column."""
     connection.execute("select setseed(0.5)")
     fill(connection, "b")
@@ -87,7 +88,6 @@ def bank(connection: Connection) -> Connection:
     call(connection, "calibrate_bank", bank="b", calibration={"model": "next", **scale})
     call(connection, "refresh_statistics", bank="b", is_full=True)
     call(connection, "snapshot_vocabulary", bank="b")
-    return connection
 
 
 def test_every_table_of_a_bank_is_in_the_list(bank: Connection) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from servers import kept_fixture
 from sqlcalls import Connection, column, refused, retain, rows, value
 
 FACTS: list[dict[str, object]] = [
@@ -38,11 +39,10 @@ FACTS: list[dict[str, object]] = [
 ]
 
 
-@pytest.fixture
-def bank(connection: Connection) -> Connection:
+@kept_fixture
+def bank(connection: Connection) -> None:
     connection.execute("select pgrecall.create_bank('b', 'simple')")
     retain(connection, FACTS)
-    return connection
 
 
 @pytest.mark.parametrize(
