@@ -3,7 +3,8 @@
 A test takes the least of these that will do:
 
 * ``pgrecall``: a Recall over ``connection``.
-* ``connection``: a connection inside a transaction that is rolled back after the test.
+* ``connection``: a connection inside a transaction that is rolled back after the test. What many
+  tests of a module need there is written once by a ``kept_fixture`` of the module (servers.py).
 * ``database``: the dsn of a database of its own, for tests that commit or use several connections.
 * ``empty_database``: the same with pgvector, without pgrecall.
 * ``dsn``: the database that all ``connection`` share, to read from only.

@@ -7,8 +7,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from pgrecall import Hit
+from pgrecall.command import demo
+from pgrecall.inference.calibration import LEAST_TEXTS
 from pgrecall.rows import Period
+from pgrecall.server.build import PACKAGE
 
 DIMENSIONS = 16
 
@@ -55,6 +60,21 @@ def make_hit(
         final_score=1 / (60 + rank),
         proof_count=proof_count,
     )
+
+
+def shorten_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the demo its first facts, and no table of the arms: to embed a fact takes long."""
+    rows = demo._rows
+    monkeypatch.setattr(demo, "ARMS", ())
+    monkeypatch.setattr(demo, "_rows", lambda name: rows(name)[:30])
+
+
+def sample_file(folder: Path) -> Path:
+    """Write the least sample of texts to calibrate with."""
+    lines = (PACKAGE / "demo" / "facts.jsonl").read_text().splitlines()
+    path = folder / "sample.jsonl"
+    path.write_text("\n".join(lines[:LEAST_TEXTS]))
+    return path
 
 
 def save_cross_encoder(path: Path, *, outputs: int = 1) -> Path:

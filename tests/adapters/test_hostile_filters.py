@@ -14,7 +14,8 @@ import pytest
 
 from pgrecall import InvalidFilter, Recall
 from pgrecall.adapters.conditions import as_condition
-from sqlcalls import contents
+from servers import kept_fixture
+from sqlcalls import Connection, contents
 
 HOSTILE = [
     "'; drop table pgrecall.memory; --",
@@ -54,12 +55,13 @@ HOSTILE = [
 ]
 
 
-@pytest.fixture
-def memory(pgrecall: Recall) -> Recall:
-    pgrecall.create_bank("b")
-    pgrecall.create_bank("other")
-    pgrecall.retain("other", [{"text": "Nobody else's.", "metadata": {"team": "core"}}])
-    pgrecall.retain(
+@kept_fixture
+def filled(connection: Connection) -> None:
+    memory = Recall(connection)
+    memory.create_bank("b")
+    memory.create_bank("other")
+    memory.retain("other", [{"text": "Nobody else's.", "metadata": {"team": "core"}}])
+    memory.retain(
         "b",
         [
             {"text": f"Fact {n}.", "metadata": {"value": text, "nested": {text: n}, text: n}}
@@ -67,7 +69,11 @@ def memory(pgrecall: Recall) -> Recall:
             if text not in ("value", "nested")
         ],
     )
-    return pgrecall
+
+
+@pytest.fixture
+def memory(filled: Connection) -> Recall:
+    return Recall(filled)
 
 
 def found(memory: Recall, given: Any) -> list[str]:

@@ -26,6 +26,7 @@ from pgrecall.doctor import checks as doctor
 from pgrecall.doctor import queries
 from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.inference import rerankers
+from toys import shorten_demo
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -798,7 +799,7 @@ def test_the_demo_answers_nine_questions_of_ten_and_says_what_to_try(
 def test_the_demo_can_be_run_again(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("pgrecall.command.demo.ARMS", ())
+    shorten_demo(monkeypatch)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     assert run("demo", "--bank", "d")[0] == 0

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path, PureWindowsPath
 from typing import cast
 
@@ -24,7 +25,7 @@ from pgrecall.command.parameters import Command
 from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.evaluation import measure
 from pgrecall.importing import READERS, SOURCES
-from pgrecall.server.build import PACKAGE
+from toys import sample_file, shorten_demo
 
 FACT = {"text": "Ana leads Atlas → Borealis", "source_id": "mail", "fact_key": "lead"}
 EXTRAS = "numpy onnxruntime psycopg psycopg_pool tokenizers torch mcp openai".split()
@@ -212,13 +213,13 @@ def test_every_command_that_prints_results_prints_json(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pgrecall.command.demo.ARMS", ())
+    shorten_demo(monkeypatch)
     facts, out = tmp_path / "facts.jsonl", tmp_path / "out.jsonl"
     facts.write_text(json.dumps(FACT) + "\n" + json.dumps({"text": "Ben sails."}) + "\n")
     (tmp_path / "chat.jsonl").write_text('{"text": "hello", "speaker": "Ana"}\n')
     questions = tmp_path / "questions.jsonl"
     questions.write_text('{"question": "Who leads Atlas?", "relevant": ["lead"]}\n' * 5)
-    sample = PACKAGE / "demo" / "facts.jsonl"
+    sample = sample_file(tmp_path)
     seen: set[str] = set()
     printed: dict[str, object] = {}
 
@@ -358,13 +359,18 @@ def test_a_model_is_calibrated_on_a_sample(
 ) -> None:
     """The packaged one, with a large component that is the same for all texts."""
 
+    @cache
+    def vector(text: str) -> list[float]:
+        (embedding,) = DEFAULT_EMBEDDER.embed([text])
+        return [*embedding, 2.0]
+
     def embed(texts: Sequence[str]) -> list[list[float]]:
-        return [[*vector, 2.0] for vector in DEFAULT_EMBEDDER.embed(texts)]
+        return [vector(text) for text in texts]
 
     flat = FunctionEmbedder(embed, "flat")
     for module in ("actions", "calibrate"):
         monkeypatch.setattr(f"pgrecall.command.{module}.named_embedder", lambda name: flat)
-    sample, questions = str(PACKAGE / "demo" / "facts.jsonl"), tmp_path / "questions.jsonl"
+    sample, questions = str(sample_file(tmp_path)), tmp_path / "questions.jsonl"
     questions.write_text(
         "".join(f'{{"question": "What does Maya think of number {n}?"}}\n' for n in range(30))
     )
