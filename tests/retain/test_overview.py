@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from servers import kept_fixture
 from sqlcalls import Connection, call, counted_scans, create, retain, value
 
 FACTS: list[dict[str, Any]] = [
@@ -20,12 +21,15 @@ FACTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def bank(connection: Connection) -> Connection:
+def fill(connection: Connection) -> None:
     create(connection)
     retain(connection, FACTS)
     connection.execute("select pgrecall.refresh_statistics('b', true)")
-    return connection
+
+
+@kept_fixture
+def bank(connection: Connection) -> None:
+    fill(connection)
 
 
 def found(bank: Connection, words: str, **arguments: Any) -> list[str]:
@@ -148,10 +152,11 @@ def test_all_that_hangs_on_a_memory_is_in_one_row(bank: Connection) -> None:
     assert [c["kind"] for c in details.corrections] == ["supersede"]
 
 
-@pytest.fixture
-def large(bank: Connection) -> Connection:
+@kept_fixture
+def large(connection: Connection) -> None:
     """A bank of 5,000 facts more: half have "even", one in a thousand "rare"."""
-    bank.execute("""
+    fill(connection)
+    connection.execute("""
         with made as (
           insert into pgrecall.memory (bank_id, memory_id, fact_type, text, content_hash, is_linked,
                                        mentioned_at, valid_from, lexical_length, lexical_weights)
@@ -171,9 +176,8 @@ def large(bank: Connection) -> Connection:
         from   made, pgrecall.entity e
         where  e.bank_id = 'b' and e.name = 'Bo' and split_part(text, ' ', 2)::integer % 50 = 0
     """)
-    bank.execute("select pgrecall.refresh_statistics('b', true)")
-    bank.execute("analyze pgrecall.memory, pgrecall.mention")
-    return bank
+    connection.execute("select pgrecall.refresh_statistics('b', true)")
+    connection.execute("analyze pgrecall.memory, pgrecall.mention")
 
 
 WINDOW = "[2020-03-01, 2020-03-02)"
