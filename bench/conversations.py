@@ -3,7 +3,8 @@
 A file holds conversations: {conversation_id, speakers, turns: [{id, speaker, text, caption,
 session, at}], questions: [{id, question, relevant, category}]}. A conversation becomes a bank and
 each turn a fact, `speaker: text [caption]`, with the speaker as its entity and the time of the
-session as `occurred` and `mentioned_at`. A question is asked at the time of the last turn.
+session as `occurred` and `mentioned_at`. A question is asked at the time of the last turn. Where
+the file has no session, a message of speaker `user` and the answers to it are one.
 
 Required are conversation_id, turns, the ids of turns, and questions. What cannot be stored or asked
 is cut or left out, and read() prints how much that was: texts, contexts and questions are cut to
@@ -17,7 +18,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,7 +145,7 @@ def _conversation(row: Mapping[str, Any], place: str) -> Conversation:
         )
         for n, turn in enumerate(_objects(row.get("turns"), f"{place}: turns"), 1)
     ]
-    turns = [turn for turn in turns if turn.text.strip()]
+    turns = list(_in_rounds(turn for turn in turns if turn.text.strip()))
     session_of = {turn.turn_id: turn.session for turn in turns}
     asked_at = max((turn.at for turn in turns if turn.at is not None), default=None)
     questions = []
@@ -168,6 +169,14 @@ def _conversation(row: Mapping[str, Any], place: str) -> Conversation:
         [question for question in questions if question.text.strip() and question.relevant],
         asked_at,
     )
+
+
+def _in_rounds(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """Make each round of a chat with an assistant a session, named by its first turn."""
+    first = ""
+    for turn in turns:
+        first = turn.turn_id if turn.speaker == "user" else first
+        yield turn if turn.session else replace(turn, session=first)
 
 
 def _objects(rows: Any, place: str) -> list[dict[str, Any]]:

@@ -12,8 +12,8 @@ The turns before and after a turn are its `context`, where somebody speaks. Each
 fusion are measured, also over banks without context (`no_context`), and both with the packaged
 cross-encoder as reranker; late.py measures late interaction. Where a tenth of the turns are longer
 than 100 words, these are also cut at ends of sentences into `passages` of about 100 words; each is
-a fact, and of each turn the best is kept. Where conversations have sessions, `session` looks for
-sessions: the source of a turn is its session, and the best turn of each is kept.
+a fact, and of each turn the best is kept. Where conversations have sessions or rounds, `session`
+looks for those: the source of a turn is its session, and the best turn of each is kept.
 
 Figures are means over the questions, those without a relevant turn left out:
 
