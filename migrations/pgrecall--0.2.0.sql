@@ -6249,7 +6249,7 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
-  with change as (
+  with change as materialized (
     select u.lexeme, sum(u.documents) as documents,
            pgrecall_internal._dimension(u.lexeme) as dimension
     from   unnest(lexemes, changes) as u(lexeme, documents)
@@ -6264,14 +6264,23 @@ begin
       -- The array keeps to the primary key, whatever is known of the bank.
       and  l.dimension = any (array(select x.dimension from change x))
       and  l.document_count + c.documents <= 0
+  ),
+  fewer as (
+    update pgrecall_internal.lexeme l
+    set    document_count = l.document_count + c.documents
+    from   change c
+    where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
+      and  l.dimension = c.dimension
+      and  l.dimension = any (array(select x.dimension from change x))
+      and  c.documents < 0 and l.document_count + c.documents > 0
   )
-  update pgrecall_internal.lexeme l
-  set    document_count = l.document_count + c.documents
+  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
+  select bank.bank_id, _recount_lexemes.kind, c.lexeme, c.documents
   from   change c
-  where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
-    and  l.dimension = c.dimension
-    and  l.dimension = any (array(select x.dimension from change x))
-    and  l.document_count + c.documents > 0;
+  where  c.documents > 0
+  order  by c.dimension, c.lexeme
+  on conflict on constraint lexeme_pkey do update
+  set document_count = l.document_count + excluded.document_count;
 end;
 $$;
 comment on function pgrecall_internal._recount_lexemes is
@@ -12019,6 +12028,58 @@ comment on function pgrecall_internal._refresh_neighbour_weights is
 'Recomputes the weights of messages and of those right before and after them: a message is '
 'weighted together with its neighbours.';
 
+create or replace function pgrecall_internal._counted_messages(
+  bank pgrecall.bank, message_ids bigint[], upto bigint, sign integer,
+  out lexemes text[], out changes bigint[], out total_length double precision)
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  select array_agg(c.lexeme), array_agg(sign * c.documents)
+  into   lexemes, changes
+  from   pgrecall_internal._document_counts(bank, 'message', 0, upto, message_ids) as c;
+  select sign * coalesce(sum(m.lexical_length), 0)
+  into   total_length
+  from   pgrecall.message m
+  where  m.bank_id = bank.bank_id and m.message_id = any (message_ids) and m.message_id <= upto;
+end;
+$$;
+comment on function pgrecall_internal._counted_messages is
+'What those of the given messages whose ids are not above upto add to the statistics: in how many '
+'of them each lexeme occurs, and their total length, multiplied by sign.';
+
+create or replace function pgrecall_internal._messages_beside(
+  bank text, said pgrecall_internal.message_row[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return array(
+    select distinct b.message_id
+    from   unnest(said) as s
+    cross  join lateral (
+      (select t.message_id
+       from   pgrecall.message t
+       where  t.bank_id = _messages_beside.bank and t.session_id = s.session_id
+         and  t.sent_at <= coalesce(s.sent_at, now())
+       order  by t.sent_at desc, t.message_id desc
+       limit  1)
+      union all
+      (select t.message_id
+       from   pgrecall.message t
+       where  t.bank_id = _messages_beside.bank and t.session_id = s.session_id
+         and  t.sent_at > coalesce(s.sent_at, now())
+       order  by t.sent_at, t.message_id
+       limit  1)
+    ) as b);
+end;
+$$;
+comment on function pgrecall_internal._messages_beside is
+'The stored messages right before and after those that are about to be stored.';
+
 create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
@@ -12029,7 +12090,10 @@ as $$
 declare
   locked       pgrecall.bank;
   message_rows pgrecall_internal.message_row[];
-  average      double precision;
+  known        pgrecall_internal.statistics;
+  beside       bigint[];
+  before       record;
+  after        record;
   new_ids      bigint[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
@@ -12054,9 +12118,13 @@ begin
   order  by m.session_id
   on conflict on constraint session_pkey do nothing;
 
-  select s.weighted_length into average
+  select s.* into known
   from   pgrecall_internal.statistics s
   where  s.bank_id = retain_messages.bank and s.kind = 'message';
+  if locked.message_context_weight > 0 and known.watermark is not null then
+    beside := pgrecall_internal._messages_beside(bank, message_rows);
+    before := pgrecall_internal._counted_messages(locked, beside, known.watermark, -1);
+  end if;
   with stored as (
     insert into pgrecall.message as t
            (bank_id, message_id, session_id, role, speaker, text, sent_at, content_hash,
@@ -12078,7 +12146,7 @@ begin
       offset 0
     ) as i
     cross  join lateral pgrecall_internal._document_weights(
-             locked, i.text, null, null, coalesce(average, 20)) as x
+             locked, i.text, null, null, coalesce(known.weighted_length, 20)) as x
     -- As in _store_memories().
     order  by i.content_hash
     on conflict (bank_id, content_hash) where content_hash is not null do nothing
@@ -12087,7 +12155,14 @@ begin
   select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
   if locked.message_context_weight > 0 then
     perform pgrecall_internal._refresh_neighbour_weights(
-      locked, new_ids, coalesce(average, 20));
+      locked, new_ids, coalesce(known.weighted_length, 20));
+  end if;
+  if beside <> '{}' then
+    after := pgrecall_internal._counted_messages(locked, beside, known.watermark, 1);
+    perform pgrecall_internal._recount_lexemes(
+      locked, 'message', before.lexemes || after.lexemes, before.changes || after.changes);
+    perform pgrecall_internal._recount_documents(
+      locked, 'message', 0, before.total_length + after.total_length);
   end if;
   perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 
@@ -12170,24 +12245,6 @@ comment on function pgrecall.message_context is
 -- forget_messages() erases, and takes what it erased out of the statistics that BM25 uses
 -- (bank/recount.sql). Where a bank sets message_context_weight, the messages beside an erased one
 -- lose its words, too.
-create or replace function pgrecall_internal._message_length(
-  bank pgrecall.bank, message_ids bigint[], upto bigint)
-returns double precision
-language plpgsql stable parallel safe
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-  return (
-    select coalesce(sum(m.lexical_length), 0)
-    from   pgrecall.message m
-    where  m.bank_id = bank.bank_id and m.message_id = any (message_ids) and m.message_id <= upto
-  );
-end;
-$$;
-comment on function pgrecall_internal._message_length is
-'Total length in lexemes of those of the given messages whose ids are not above upto.';
-
 create or replace function pgrecall_internal._forget_messages(
   bank pgrecall.bank, message_ids bigint[], sessions text[])
 returns bigint
@@ -12198,12 +12255,9 @@ as $$
 declare
   known      pgrecall_internal.statistics;
   beside     bigint[] := '{}';
-  before     double precision := 0;
-  after      double precision := 0;
-  lexemes    text[];
-  changes    bigint[];
+  before     record;
+  after      record;
   counted    bigint;
-  total      double precision;
   removed    bigint;
 begin
   select s.* into known
@@ -12218,19 +12272,15 @@ begin
       where  c.message_id <> all (message_ids)
     );
   end if;
-  before := pgrecall_internal._message_length(bank, beside, known.watermark);
-  select array_agg(l.lexeme), array_agg(-l.documents)
-  into   lexemes, changes
-  from   pgrecall_internal._document_counts(
-           bank, 'message', 0, known.watermark, message_ids || beside) as l;
+  before := pgrecall_internal._counted_messages(
+    bank, message_ids || beside, known.watermark, -1);
   with gone as (
     delete from pgrecall.message m
     where  m.bank_id = bank.bank_id and m.message_id = any (message_ids)
-    returning m.message_id, m.lexical_length
+    returning m.message_id
   )
-  select count(*), count(*) filter (where g.message_id <= known.watermark),
-         coalesce(sum(g.lexical_length) filter (where g.message_id <= known.watermark), 0)
-  into   removed, counted, total
+  select count(*), count(*) filter (where g.message_id <= known.watermark)
+  into   removed, counted
   from   gone g;
   delete from pgrecall.session s
   where  s.bank_id = bank.bank_id and s.session_id = any (sessions)
@@ -12242,15 +12292,12 @@ begin
 
   if beside <> '{}' then
     perform pgrecall_internal._refresh_neighbour_weights(bank, beside, known.weighted_length);
-    after := pgrecall_internal._message_length(bank, beside, known.watermark);
-    select lexemes || array_agg(l.lexeme), changes || array_agg(l.documents)
-    into   lexemes, changes
-    from   pgrecall_internal._document_counts(
-             bank, 'message', 0, known.watermark, beside) as l;
   end if;
-  perform pgrecall_internal._recount_lexemes(bank, 'message', lexemes, changes);
+  after := pgrecall_internal._counted_messages(bank, beside, known.watermark, 1);
+  perform pgrecall_internal._recount_lexemes(
+    bank, 'message', before.lexemes || after.lexemes, before.changes || after.changes);
   perform pgrecall_internal._recount_documents(
-    bank, 'message', -counted, after - before - total);
+    bank, 'message', -counted, before.total_length + after.total_length);
   return removed;
 end;
 $$;
