@@ -79,11 +79,21 @@ begin
       (select o.from_id, o.kind, o.to_id, o.weight, o.to_id as other_id
        from   pgrecall.link o
        where  o.bank_id = (_hop.bank).bank_id and o.from_id = f.id
+         and  (
+                select true from pgrecall.memory m
+                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = o.to_id
+                  and  m.valid_from <= _hop.as_of
+                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
        limit  25)
       union all
       (select i.from_id, i.kind, i.to_id, i.weight, i.from_id
        from   pgrecall.link i
        where  i.bank_id = (_hop.bank).bank_id and i.to_id = f.id
+         and  (
+                select true from pgrecall.memory m
+                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = i.from_id
+                  and  m.valid_from <= _hop.as_of
+                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
        limit  25)
     ) as x
     union all

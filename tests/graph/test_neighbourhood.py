@@ -106,6 +106,17 @@ def test_former_versions_leave_room_for_similar_facts(bank: Connection) -> None:
     assert around == {("version 8", "semantic", "a twin")}
 
 
+def test_former_versions_leave_room_for_what_a_fact_caused(bank: Connection) -> None:
+    call(bank, "configure_bank", bank="b", settings={"replace": "key"})
+    for n in range(30):
+        links = [{"kind": "caused_by", "to_key": "cy"}]
+        retain(bank, [{"text": f"version {n}", "fact_key": "v", "links": links}])
+
+    around = edges(bank, memory_id=memory(bank, "Ana mentors Cy"))
+
+    assert ("version 29", "caused_by", "Ana mentors Cy") in around
+
+
 def test_what_held_before_is_drawn_whatever_came_after(bank: Connection) -> None:
     retain(bank, [{"text": f"Bo saw {n}", "entities": ["Bo"]} for n in range(30)])
     bank.execute("update pgrecall.memory set valid_from = '2999-01-01' where text like 'Bo saw %'")
