@@ -14594,6 +14594,9 @@ begin
   -- What follows an apostrophe or a quote may be begun; the s of Ana's is no word.
   if exists (select from pgrecall.lexemes(config, part)) then
     last := part;
+  elsif part is null and length(last) <= 200
+        and exists (select from pgrecall.lexemes(config, last)) then
+    last := null;  -- Punctuation ends a word as a space does.
   end if;
   -- Chinese, Japanese and Korean have no words that could be begun.
   if last ~ ('[' || pgrecall_internal._cjk() || ']') then

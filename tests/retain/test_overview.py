@@ -49,6 +49,8 @@ def found(bank: Connection, words: str, **arguments: Any) -> list[str]:
         ("the", ["Ana leads the deployment of Atlas"]),
         ("ana's", ["Ana leads the deployment of Atlas", "Ana moved to Porto"]),
         ("ana'po", ["Ana moved to Porto"]),
+        ("ana–moved,", ["Ana moved to Porto"]),
+        ("po,", []),
         ("don't", []),
         ("retro", ["Bo deploys on Fridays"]),
         ("max_cl", ["Raised max_client_conn to 1200"]),
