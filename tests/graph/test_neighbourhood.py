@@ -78,6 +78,14 @@ def test_what_has_ended_is_not_drawn_but_as_of_before(bank: Connection) -> None:
     assert edges(bank, entity_id=entity(bank, "Bo"), as_of=before) != set()
 
 
+def test_nothing_is_drawn_of_a_fact_that_does_not_hold(bank: Connection) -> None:
+    broken = memory(bank, "Cy broke the build")
+
+    call(bank, "supersede", bank="b", memory_id=broken)
+
+    assert edges(bank, memory_id=broken) == set()
+
+
 def test_versions_that_have_ended_leave_room_for_what_holds(bank: Connection) -> None:
     call(bank, "configure_bank", bank="b", settings={"replace": "key"})
     retain(bank, [{"text": "Ana met Dot", "entities": ["Ana", "Dot"]}])
