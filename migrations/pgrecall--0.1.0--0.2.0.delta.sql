@@ -45,6 +45,7 @@ alter type pgrecall.recalled add attribute written_by text;
 alter type pgrecall.recalled add attribute stored_at timestamptz;
 alter type pgrecall.recalled add attribute trust double precision;
 alter type pgrecall.recalled add attribute tokens bytea;
+alter type pgrecall.recalled add attribute is_surplus boolean;
 create type pgrecall.ranked as (
   memory_id bigint,
   rank      integer,

@@ -1066,7 +1066,8 @@ create type pgrecall.recalled as (
   written_by     text,
   stored_at      timestamptz,
   trust          double precision,
-  tokens         bytea
+  tokens         bytea,
+  is_surplus     boolean
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
@@ -1082,7 +1083,8 @@ comment on type pgrecall.recalled is
 '(single_relations of the bank); null: none. written_by, stored_at: the role that stored the '
 'memory, and when; null for a message. trust: the trust in its source, from source_trust of the '
 'bank; 1 where it is not named. tokens: with option with_tokens, the token vectors of a memory as '
-'table embedding has them; else null.';
+'table embedding has them; else null. is_surplus: untrusted_rows or source_rows puts the row behind '
+'all others.';
 
 create type pgrecall.reranked as (
   memory_id   bigint,
@@ -16207,8 +16209,8 @@ comment on function pgrecall.highlight is
 -- Of equal scores the most recent comes first, then the higher id. Maximal marginal relevance
 -- covers the first 200 rows; the others follow unchanged.
 create or replace function pgrecall_internal._diverse_order(
-  bank pgrecall.bank, ids bigint[], scores double precision[], diversity double precision,
-  top integer)
+  bank pgrecall.bank, ids bigint[], scores double precision[], surplus boolean[],
+  diversity double precision, top integer)
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -16235,9 +16237,11 @@ begin
   );
   while cardinality(places) < least(top, window_size) loop
     select u.n into chosen
-    from   unnest(scores[1 : window_size], nearness) with ordinality as u(score, nearness, n)
+    from   unnest(scores[1 : window_size], nearness, surplus[1 : window_size])
+             with ordinality as u(score, nearness, is_surplus, n)
     where  u.n <> all (places)
-    order  by (1 - diversity) * u.score / scores[1] - diversity * u.nearness desc, u.n
+    order  by u.is_surplus is true,
+              (1 - diversity) * u.score / scores[1] - diversity * u.nearness desc, u.n
     limit  1;
     places := places || chosen;
     nearness := array(
@@ -16254,12 +16258,14 @@ comment on function pgrecall_internal._diverse_order is
 'Positions in ids, which are in order of falling scores, by maximal marginal relevance (Carbonell '
 'and Goldstein 1998). The next row is that with the largest (1 - diversity) * score / best score - '
 'diversity * cosine similarity, 0 to 1, to the nearest row before it; 0 without an embedding. '
-'Covers the first 200 rows; the others follow unchanged. Returns the first top positions.';
+'Covers the first 200 rows; the others follow unchanged, and so do those of surplus. Returns the '
+'first top positions.';
 
 create or replace function pgrecall_internal._reordered(
   bank pgrecall.bank, top integer, collapse boolean, diversity double precision,
   half_life interval, decay text, as_of timestamptz,
-  inout ids bigint[], inout scores double precision[], inout arms jsonb[])
+  inout ids bigint[], inout scores double precision[], inout arms jsonb[],
+  inout surplus boolean[])
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -16269,22 +16275,22 @@ declare
   places integer[];
 begin
   select array_agg(r.id order by r.place), array_agg(r.score order by r.place),
-         array_agg(r.arms order by r.place)
-  into   ids, scores, arms
+         array_agg(r.arms order by r.place), array_agg(r.is_surplus order by r.place)
+  into   ids, scores, arms, surplus
   from (
     select b.*,
            row_number() over w as place,
            row_number() over (partition by b.source_id order by b.score desc, b.at desc, b.id desc)
              as place_in_source
     from (
-      select f.id, f.score * coalesce(d.boost, 1) as score, d.at, d.source_id,
+      select f.id, f.score * coalesce(d.boost, 1) as score, d.at, d.source_id, f.is_surplus,
              case when d.boost is null then f.arms
                   else (select jsonb_object_agg(a.key, a.value || jsonb_build_object(
                                  'contribution',
                                  (a.value ->> 'contribution')::double precision * d.boost))
                         from   jsonb_each(f.arms) as a)
              end as arms
-      from   unnest(ids, scores, arms) as f(id, score, arms)
+      from   unnest(ids, scores, arms, surplus) as f(id, score, arms, is_surplus)
       cross  join lateral (
         select s.at, s.source_id,
                -- A row without a time counts as neither new nor old.
@@ -16302,15 +16308,15 @@ begin
         limit  1
       ) as d
     ) as b
-    window w as (order by b.score desc, b.at desc, b.id desc)
+    window w as (order by b.is_surplus is true, b.score desc, b.at desc, b.id desc)
   ) as r
   where  not collapse or r.source_id is null or r.place_in_source = 1;
 
   if diversity > 0 and ids is not null then
-    places := pgrecall_internal._diverse_order(bank, ids, scores, diversity, top);
+    places := pgrecall_internal._diverse_order(bank, ids, scores, surplus, diversity, top);
     select array_agg(ids[p.place] order by p.n), array_agg(scores[p.place] order by p.n),
-           array_agg(arms[p.place] order by p.n)
-    into   ids, scores, arms
+           array_agg(arms[p.place] order by p.n), array_agg(surplus[p.place] order by p.n)
+    into   ids, scores, arms, surplus
     from   unnest(places) with ordinality as p(place, n);
   end if;
 end;
@@ -16321,7 +16327,8 @@ comment on function pgrecall_internal._reordered is
 'each source_id. _diverse_order() comes last.';
 
 create or replace function pgrecall_internal._preferred_order(
-  request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[])
+  request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[],
+  surplus boolean[])
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -16350,7 +16357,8 @@ begin
            pgrecall_internal._trust(sources, m.source_id) as trust,
            coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
                     m.mentioned_at) as at
-    from   unnest(ids[1:50], scores[1:50]) with ordinality as u(id, score, n)
+    from   unnest(ids[1:50], scores[1:50], surplus[1:50])
+             with ordinality as u(id, score, is_surplus, n)
     cross  join lateral (
       select x.lexical_weights, x.occurred, x.mentioned_at, x.source_id
       from   pgrecall.memory x
@@ -16364,7 +16372,7 @@ begin
         and  x.kind = 'text' and x.ordinal = 0
       limit  1
     ) as e on true
-    where  u.score >= 0.3 * scores[1]
+    where  u.score >= 0.3 * scores[1] and u.is_surplus is not true
   ),
   best as (
     -- The subject: the entities that the query names, if a row mentions one of them; else all
@@ -16792,7 +16800,8 @@ comment on function pgrecall_internal._denied_trust is
 
 create or replace function pgrecall_internal._trusted_order(
   request pgrecall_internal.request, sources jsonb,
-  inout ids bigint[], inout scores double precision[], inout shares jsonb[])
+  inout ids bigint[], inout scores double precision[], inout shares jsonb[],
+  out surplus boolean[])
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -16843,24 +16852,27 @@ begin
     join   weighed w on w.id = d.id
   ),
   factor as (
-    select t.id, t.n, t.share, t.score, t.trust * case when t.is_over then least(1,
+    select t.id, t.n, t.share, t.score, t.is_over, t.trust * case when t.is_over then least(1,
              min(t.score * t.trust) filter (where not t.is_over) over ()
-             / max(t.score * t.trust) filter (where t.is_over) over () * 0.999) else 1 end as factor
+             / nullif(max(t.score * t.trust) filter (where t.is_over) over (), 0) * 0.999)
+             else 1 end as factor
     from   trusted t
   )
-  select array_agg(f.id order by f.score * f.factor desc, f.n),
-         array_agg(f.score * f.factor order by f.score * f.factor desc, f.n),
+  select array_agg(f.id order by f.is_over, f.score * f.factor desc, f.n),
+         array_agg(f.score * f.factor order by f.is_over, f.score * f.factor desc, f.n),
+         array_agg(f.is_over order by f.is_over, f.score * f.factor desc, f.n),
          array_agg(case when f.factor = 1 then f.share else (
            select jsonb_object_agg(a.key, a.value || jsonb_build_object(
                     'contribution', (a.value ->> 'contribution')::double precision * f.factor))
-           from   jsonb_each(f.share) as a) end order by f.score * f.factor desc, f.n)
-  into   ids, scores, shares
+           from   jsonb_each(f.share) as a) end
+           order by f.is_over, f.score * f.factor desc, f.n)
+  into   ids, scores, surplus, shares
   from   factor f;
 end;
 $$;
 comment on function pgrecall_internal._trusted_order is
 'The fused rows with scores and contributions multiplied by _denied_trust(), best first. Rows of '
-'trust 0 are left out.';
+'trust 0 are left out. surplus: which rows untrusted_rows and source_rows put behind all others.';
 
 -- recall/answer.sql
 -- The answer of a recall: hits are fused, ordered, and completed to rows.
@@ -17109,6 +17121,7 @@ declare
   ids           bigint[];
   scores        double precision[];
   shares        jsonb[];
+  surplus       boolean[];  -- null: none is
   places        integer[];  -- the order; null: by score, ties by recency
   trusted       record;
   arranged      record;
@@ -17131,20 +17144,22 @@ begin
     ids := trusted.ids;
     scores := trusted.scores;
     shares := trusted.shares;
+    surplus := trusted.surplus;
   end if;
   if is_arranged then
     arranged := pgrecall_internal._reordered(
       request.bank, last_rank, collapse, diversity, half_life, options ->> 'recency_decay',
-      request.as_of, ids, scores, shares);
+      request.as_of, ids, scores, shares, surplus);
     ids := arranged.ids;
     scores := arranged.scores;
     shares := arranged.arms;
+    surplus := arranged.surplus;
     places := array(select generate_series(1, cardinality(ids)));
   elsif options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
     -- The row that is n-th in the new order gets place n.
     places := array(
       select u.n
-      from   unnest(pgrecall_internal._preferred_order(request, sources, ids, scores))
+      from   unnest(pgrecall_internal._preferred_order(request, sources, ids, scores, surplus))
                with ordinality as u(p, n)
       order  by u.p);
   end if;
@@ -17164,16 +17179,18 @@ begin
               where  a.value ? 'via'
               order  by (a.value ->> 'contribution')::double precision desc, a.key
               limit  1), null, s.written_by, s.stored_at,
-             pgrecall_internal._trust(sources, s.source_id), null)::pgrecall.recalled as hit
+             pgrecall_internal._trust(sources, s.source_id), null,
+             s.is_surplus is true)::pgrecall.recalled as hit
     from (
       select r.*, (row_number() over (
-               order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc))::integer
-               as rank
+               order by r.place, r.is_surplus, r.score desc, r.mentioned_at desc,
+                        r.memory_id desc))::integer as rank
       from (
         select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
                m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count,
-               f.score, f.arms, f.place, m.written_by, m.created_at
-        from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+               f.score, f.arms, f.place, m.written_by, m.created_at, f.is_surplus
+        from   unnest(ids, scores, shares, places, surplus)
+                 as f(memory_id, score, arms, place, is_surplus)
         cross  join lateral (
           select x.* from pgrecall.memory x
           where  x.bank_id = (request.bank).bank_id and x.memory_id = f.memory_id
@@ -17181,8 +17198,10 @@ begin
         ) as m
         union all
         select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
-               '{}', null, t.sent_at, null, null, f.score, f.arms, f.place, null, null
-        from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+               '{}', null, t.sent_at, null, null, f.score, f.arms, f.place, null, null,
+               f.is_surplus
+        from   unnest(ids, scores, shares, places, surplus)
+                 as f(memory_id, score, arms, place, is_surplus)
         cross  join lateral (
           select x.* from pgrecall.message x
           where  x.bank_id = (request.bank).bank_id and x.message_id = f.memory_id
@@ -17190,7 +17209,7 @@ begin
         ) as t
       ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata,
              occurred, mentioned_at, confidence, proof_count, score, arms, place, written_by,
-             stored_at)
+             stored_at, is_surplus)
       order  by rank
       offset skip
       limit  request.top_k
@@ -17557,7 +17576,10 @@ declare
     then (select greatest(0, least(1, (stddev_pop(r) - 0.05) / 0.01)) from unnest(relevances) as r)
     else 1 end;
   odd      double precision;
-  highest  double precision := (select max(r) from unnest(relevances) as r);
+  highest  double precision := (
+    select max(r)
+    from   unnest(relevances) with ordinality as u(r, n)
+    where  hits[u.n].is_surplus is not true);
   best     double precision := (select nullif(max(h.score), 0) from unnest(hits) as h);
   finals   double precision[];
   ordered  integer[];  -- places, in fused order, of hits with a relevance, by final score
@@ -17595,7 +17617,8 @@ begin
   into   finals, ordered, held, placed
   from (
     select h.ordinality::integer as place, h.via,
-           coalesce(boosts[h.ordinality], 1) * case when is_blend
+           case when h.is_surplus is not true then 1 end
+           * coalesce(boosts[h.ordinality], 1) * case when is_blend
              then (h.score - s.said * (1 - exp(6 * worth * (relevances[h.ordinality] - highest))))
                   / coalesce(best, 1)
              else relevances[h.ordinality] end as final
@@ -17618,7 +17641,8 @@ begin
     placed[chosen[place]] := true;
   end loop;
   return query
-  select h.memory_id, c.rank::integer, relevances[c.place],
+  select h.memory_id, c.rank::integer,
+         case when finals[c.place] is not null then relevances[c.place] end,
          max(coalesce(finals[c.place], 0)) over (order by c.rank desc),
          case when finals[c.place] is null then 1 else coalesce(boosts[c.place], 1) end, worth
   from   unnest(chosen) with ordinality as c(place, rank)
@@ -17635,7 +17659,8 @@ comment on function pgrecall.rerank is
 'close together, as those of long texts about one subject, say little; at 0 the fused order stays. '
 'A row that a path led to (via) is not lowered, and never falls below its fused place; nor is the '
 'part of a score lowered that a key or a time window gave. With mode replace the relevance alone '
-'counts. A row without relevance keeps its place, and rows behind the last relevance stay behind. '
+'counts. A row without relevance keeps its place, as does one that untrusted_rows or source_rows '
+'put behind all others, and rows behind the last relevance stay behind. '
 'Errors: 22023 another mode, a relevance outside 0 to 1.';
 
 -- recall/why-not.sql

@@ -70,6 +70,8 @@ class Hit:
         trust: Trust of its source, 0 to 1; see setting source_trust.
         tokens: Token vectors of the text if option with_tokens is set, as for late interaction;
             else None.
+        is_surplus: Whether untrusted_rows or source_rows puts it behind all others; it is not
+            reranked.
 
     """
 
@@ -100,6 +102,7 @@ class Hit:
     stored_at: datetime | None = None
     trust: float = 1.0
     tokens: bytes | None = field(default=None, repr=False)
+    is_surplus: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,8 @@ create type pgrecall.recalled as (
   written_by     text,
   stored_at      timestamptz,
   trust          double precision,
-  tokens         bytea
+  tokens         bytea,
+  is_surplus     boolean
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
@@ -103,7 +104,8 @@ comment on type pgrecall.recalled is
 '(single_relations of the bank); null: none. written_by, stored_at: the role that stored the '
 'memory, and when; null for a message. trust: the trust in its source, from source_trust of the '
 'bank; 1 where it is not named. tokens: with option with_tokens, the token vectors of a memory as '
-'table embedding has them; else null.';
+'table embedding has them; else null. is_surplus: untrusted_rows or source_rows puts the row behind '
+'all others.';
 
 create type pgrecall.reranked as (
   memory_id   bigint,
