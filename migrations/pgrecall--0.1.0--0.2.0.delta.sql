@@ -136,7 +136,9 @@ create type pgrecall.preparation as (
   former_words     text[],
   log_share        real,
   embedding_model  text,
-  next_model       text
+  next_model       text,
+  prefer           text,
+  diversity        double precision
 );
 create type pgrecall.neighbour as (
   neighbour_id bigint,

@@ -1196,10 +1196,13 @@ create type pgrecall.preparation as (
   former_words     text[],
   log_share        real,
   embedding_model  text,
-  next_model       text
+  next_model       text,
+  prefer           text,
+  diversity        double precision
 );
 comment on type pgrecall.preparation is
-'The row of prepare_recall(): what is needed before a question is embedded.';
+'The row of prepare_recall(): what is needed before a question is embedded. prefer, diversity: these '
+'options of the bank; null: it has none.';
 
 create type pgrecall.neighbour as (
   neighbour_id bigint,
@@ -16418,8 +16421,8 @@ comment on function pgrecall_internal._preferred_order is
 
 -- recall/prepare.sql
 -- Preparation of a question before it is embedded: the text to embed, the time settings of the
--- bank, the end of the last conversation, its words for the latest and former states, and which
--- share of its recalls is to be logged.
+-- bank, the end of the last conversation, its words for the latest and former states, which share
+-- of its recalls is to be logged, and the options that keep a reranker out.
 --
 -- An embedding of the question without the names of entities finds more. The graph arm and option
 -- named_boost match the names. Therefore a driver makes this call before the recall.
@@ -16444,7 +16447,8 @@ begin
           limit  1),
          array(select jsonb_array_elements_text(asked.options -> 'latest_words')),
          array(select jsonb_array_elements_text(asked.options -> 'former_words')),
-         asked.log_share, asked.embedding_model, asked.next_model;
+         asked.log_share, asked.embedding_model, asked.next_model,
+         asked.options ->> 'prefer', (asked.options ->> 'diversity')::double precision;
 end;
 $$;
 comment on function pgrecall.prepare_recall is
@@ -16452,7 +16456,7 @@ comment on function pgrecall.prepare_recall is
 'which is without_names() unless is_name_embedded is set; the time_settings; the end of the last '
 'conversation that was over at that time; latest_words and former_words of the bank, empty where '
 'it has none; its log_share; the model that it is searched by, and the model that it is being '
-'re-embedded with. Errors: RC001, 22023.';
+'re-embedded with; its options prefer and diversity. Errors: RC001, 22023.';
 
 -- recall/relevance.sql
 -- Relevance: how likely a row answers the query, so that a caller can detect that there is no

@@ -732,6 +732,8 @@ class Preparation:
         log_share: Share of its recalls to log, 0 to 1.
         embedding_model: The model of searches; None if it has no name yet.
         next_model: The model that it is being re-embedded with; None otherwise.
+        prefer: Option prefer of the bank; None where it has none.
+        diversity: Option diversity of the bank; None where it has none.
 
     """
 
@@ -743,6 +745,8 @@ class Preparation:
     log_share: float
     embedding_model: str | None
     next_model: str | None
+    prefer: str | None = None
+    diversity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,10 +217,13 @@ create type pgrecall.preparation as (
   former_words     text[],
   log_share        real,
   embedding_model  text,
-  next_model       text
+  next_model       text,
+  prefer           text,
+  diversity        double precision
 );
 comment on type pgrecall.preparation is
-'The row of prepare_recall(): what is needed before a question is embedded.';
+'The row of prepare_recall(): what is needed before a question is embedded. prefer, diversity: these '
+'options of the bank; null: it has none.';
 
 create type pgrecall.neighbour as (
   neighbour_id bigint,

@@ -128,7 +128,7 @@ def test_no_order_lifts_what_is_beyond_the_rows_of_a_source(
 
 @pytest.mark.parametrize("mode", ["blend", "replace"])
 def test_no_reranker_lifts_what_is_beyond_the_rows_of_a_source(
-    crowd: Connection, mode: str
+    crowd: Connection, mode: Any
 ) -> None:
     def lied(_query: str, texts: Sequence[str]) -> list[float]:
         return [0.9 + n / 1000 if "Sunday" in text else 0.1 for n, text in enumerate(texts)]
