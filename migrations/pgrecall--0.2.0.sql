@@ -17604,6 +17604,13 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('a relevance must be between 0 and 1, not %s', odd),
       hint    = 'Make relevances of logits first, by 1 / (1 + exp(-logit)).';
+  end if;
+  select b into odd from unnest(boosts) as b where b not between 0 and 1000000 limit 1;
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('a boost must be between 0 and 1000000, not %s', odd),
+      hint    = 'It multiplies the score of a row: 1 changes nothing.';
   elsif highest is null or worth = 0 then
     return query
     select h.memory_id, h.ordinality::integer, null::double precision, h.score,
@@ -17665,7 +17672,7 @@ comment on function pgrecall.rerank is
 'part of a score lowered that a key or a time window gave. With mode replace the relevance alone '
 'counts. A row without relevance keeps its place, as does one that untrusted_rows or source_rows '
 'put behind all others, and rows behind the last relevance stay behind. '
-'Errors: 22023 another mode, a relevance outside 0 to 1.';
+'Errors: 22023 another mode, a relevance outside 0 to 1, a boost outside 0 to 1,000,000.';
 
 -- recall/why-not.sql
 -- Why a memory is not in an answer: why_not() follows one memory or message through a recall.
