@@ -1083,8 +1083,8 @@ comment on type pgrecall.recalled is
 '(single_relations of the bank); null: none. written_by, stored_at: the role that stored the '
 'memory, and when; null for a message. trust: the trust in its source, from source_trust of the '
 'bank; 1 where it is not named. tokens: with option with_tokens, the token vectors of a memory as '
-'table embedding has them; else null. is_surplus: untrusted_rows or source_rows puts the row behind '
-'all others.';
+'table embedding has them; else null. is_surplus: untrusted_rows or source_rows puts the row '
+'behind all others.';
 
 create type pgrecall.reranked as (
   memory_id   bigint,
@@ -1201,8 +1201,8 @@ create type pgrecall.preparation as (
   diversity        double precision
 );
 comment on type pgrecall.preparation is
-'The row of prepare_recall(): what is needed before a question is embedded. prefer, diversity: these '
-'options of the bank; null: it has none.';
+'The row of prepare_recall(): what is needed before a question is embedded. prefer, diversity: '
+'these options of the bank; null: it has none.';
 
 create type pgrecall.neighbour as (
   neighbour_id bigint,
@@ -7029,7 +7029,8 @@ begin
     upper(during), case when upper_inc(during) then '[]' else '[)' end);
 end;
 $$;
-comment on function pgrecall_internal._range_of_period is 'A window as a tstzrange that holds its lower bound.';
+comment on function pgrecall_internal._range_of_period is
+'A window as a tstzrange that holds its lower bound.';
 
 create or replace function pgrecall_internal._asked(query text)
 returns text

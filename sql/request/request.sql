@@ -52,7 +52,8 @@ begin
     upper(during), case when upper_inc(during) then '[]' else '[)' end);
 end;
 $$;
-comment on function pgrecall_internal._range_of_period is 'A window as a tstzrange that holds its lower bound.';
+comment on function pgrecall_internal._range_of_period is
+'A window as a tstzrange that holds its lower bound.';
 
 create or replace function pgrecall_internal._asked(query text)
 returns text
