@@ -45,6 +45,7 @@ alter type pgrecall.recalled add attribute written_by text;
 alter type pgrecall.recalled add attribute stored_at timestamptz;
 alter type pgrecall.recalled add attribute trust double precision;
 alter type pgrecall.recalled add attribute tokens bytea;
+alter type pgrecall.recalled add attribute is_surplus boolean;
 create type pgrecall.ranked as (
   memory_id bigint,
   rank      integer,
@@ -135,7 +136,9 @@ create type pgrecall.preparation as (
   former_words     text[],
   log_share        real,
   embedding_model  text,
-  next_model       text
+  next_model       text,
+  prefer           text,
+  diversity        double precision
 );
 create type pgrecall.neighbour as (
   neighbour_id bigint,

@@ -1066,7 +1066,8 @@ create type pgrecall.recalled as (
   written_by     text,
   stored_at      timestamptz,
   trust          double precision,
-  tokens         bytea
+  tokens         bytea,
+  is_surplus     boolean
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
@@ -1082,7 +1083,8 @@ comment on type pgrecall.recalled is
 '(single_relations of the bank); null: none. written_by, stored_at: the role that stored the '
 'memory, and when; null for a message. trust: the trust in its source, from source_trust of the '
 'bank; 1 where it is not named. tokens: with option with_tokens, the token vectors of a memory as '
-'table embedding has them; else null.';
+'table embedding has them; else null. is_surplus: untrusted_rows or source_rows puts the row '
+'behind all others.';
 
 create type pgrecall.reranked as (
   memory_id   bigint,
@@ -1194,10 +1196,13 @@ create type pgrecall.preparation as (
   former_words     text[],
   log_share        real,
   embedding_model  text,
-  next_model       text
+  next_model       text,
+  prefer           text,
+  diversity        double precision
 );
 comment on type pgrecall.preparation is
-'The row of prepare_recall(): what is needed before a question is embedded.';
+'The row of prepare_recall(): what is needed before a question is embedded. prefer, diversity: '
+'these options of the bank; null: it has none.';
 
 create type pgrecall.neighbour as (
   neighbour_id bigint,
@@ -6249,7 +6254,7 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
-  with change as (
+  with change as materialized (
     select u.lexeme, sum(u.documents) as documents,
            pgrecall_internal._dimension(u.lexeme) as dimension
     from   unnest(lexemes, changes) as u(lexeme, documents)
@@ -6264,14 +6269,23 @@ begin
       -- The array keeps to the primary key, whatever is known of the bank.
       and  l.dimension = any (array(select x.dimension from change x))
       and  l.document_count + c.documents <= 0
+  ),
+  fewer as (
+    update pgrecall_internal.lexeme l
+    set    document_count = l.document_count + c.documents
+    from   change c
+    where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
+      and  l.dimension = c.dimension
+      and  l.dimension = any (array(select x.dimension from change x))
+      and  c.documents < 0 and l.document_count + c.documents > 0
   )
-  update pgrecall_internal.lexeme l
-  set    document_count = l.document_count + c.documents
+  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
+  select bank.bank_id, _recount_lexemes.kind, c.lexeme, c.documents
   from   change c
-  where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
-    and  l.dimension = c.dimension
-    and  l.dimension = any (array(select x.dimension from change x))
-    and  l.document_count + c.documents > 0;
+  where  c.documents > 0
+  order  by c.dimension, c.lexeme
+  on conflict on constraint lexeme_pkey do update
+  set document_count = l.document_count + excluded.document_count;
 end;
 $$;
 comment on function pgrecall_internal._recount_lexemes is
@@ -7009,12 +7023,14 @@ begin
   if isempty(during) then
     return 'empty';
   end if;
-  return tstzrange(lower(during), upper(during),
-                   case when lower_inc(during) then '[' else '(' end
-                   || case when upper_inc(during) then ']' else ')' end);
+  -- Times are whole microseconds. What reads a window compares its first one.
+  return tstzrange(
+    lower(during) + (not lower_inc(during))::integer * interval '1 microsecond',
+    upper(during), case when upper_inc(during) then '[]' else '[)' end);
 end;
 $$;
-comment on function pgrecall_internal._range_of_period is 'A window as a tstzrange.';
+comment on function pgrecall_internal._range_of_period is
+'A window as a tstzrange that holds its lower bound.';
 
 create or replace function pgrecall_internal._asked(query text)
 returns text
@@ -8259,7 +8275,7 @@ declare
                     and  %2$s < upper($5) and %3$s > lower($5) - interval '3 days'
                     and  %5$s
                   order  by %2$s desc
-                  limit  1000)
+                  limit  greatest(1000, $4))
                  union all
                  (select m.memory_id, %1$s
                   from   pgrecall.memory m
@@ -8267,7 +8283,7 @@ declare
                     and  %2$s >= upper($5) and %2$s < upper($5) + $8
                     and  %5$s
                   order  by %2$s
-                  limit  300)
+                  limit  greatest(300, $4))
                $sql$,
                v.range, v.start, v.finish, v.present, visible_sql),
              E'\nunion all\n')
@@ -9960,11 +9976,20 @@ begin
                                  select sum(m ^ 2) / nullif(sum(m) ^ 2, 0)
                                  from   unnest(hit_masses) as m), 1) end
         from (
+          -- An update has the causes of what it updated, which would take a share of them, or
+          -- its place.
           (select o.to_id as id, o.weight,
                   case o.kind when 'temporal' then null when 'caused_by' then '*cause'
                               else '*effect' end as label
            from   pgrecall.link o
            where  o.bank_id = bank and o.from_id = n.id
+             and  case when o.kind = 'temporal' then n.unasked < steps else (
+                    select true from pgrecall.memory m
+                    where  m.bank_id = bank and m.memory_id = o.to_id
+                      and  m.valid_from <= request.as_of
+                      and  (m.valid_to is null or m.valid_to > request.as_of
+                            or m.corrections -> -1 ->> 'kind' is distinct from 'update')
+                    limit  1) end
            limit  100)
           union all
           (select i.from_id, i.weight,
@@ -9972,15 +9997,15 @@ begin
                               else '*cause' end
            from   pgrecall.link i
            where  i.bank_id = bank and i.to_id = n.id
+             and  case when i.kind = 'temporal' then n.unasked < steps else (
+                    select true from pgrecall.memory m
+                    where  m.bank_id = bank and m.memory_id = i.from_id
+                      and  m.valid_from <= request.as_of
+                      and  (m.valid_to is null or m.valid_to > request.as_of
+                            or m.corrections -> -1 ->> 'kind' is distinct from 'update')
+                    limit  1) end
            limit  100)
         ) as l
-        where  case when l.label is null then n.unasked < steps else (
-                 -- An update has the causes of what it updated, which would take a share of them.
-                 select true from pgrecall.memory m
-                 where  m.bank_id = bank and m.memory_id = l.id and m.valid_from <= request.as_of
-                   and  (m.valid_to is null or m.valid_to > request.as_of
-                         or m.corrections -> -1 ->> 'kind' is distinct from 'update')
-                 limit  1) end
         union all
         -- A root has nothing behind it: the mass that arrives there stays.
         select n.id, false, 'stay', true, true, 10
@@ -10517,11 +10542,21 @@ begin
       (select o.from_id, o.kind, o.to_id, o.weight, o.to_id as other_id
        from   pgrecall.link o
        where  o.bank_id = (_hop.bank).bank_id and o.from_id = f.id
+         and  (
+                select true from pgrecall.memory m
+                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = o.to_id
+                  and  m.valid_from <= _hop.as_of
+                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
        limit  25)
       union all
       (select i.from_id, i.kind, i.to_id, i.weight, i.from_id
        from   pgrecall.link i
        where  i.bank_id = (_hop.bank).bank_id and i.to_id = f.id
+         and  (
+                select true from pgrecall.memory m
+                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = i.from_id
+                  and  m.valid_from <= _hop.as_of
+                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
        limit  25)
     ) as x
     union all
@@ -10582,6 +10617,7 @@ declare
     where  s.bank_id = bank and s.kind = 'memory');
   owner      pgrecall.bank := pgrecall_internal._bank(bank);
 begin
+  as_of := coalesce(as_of, now());
   perform pgrecall_internal._check_range('hops', hops, 1, 3);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 2000);
   if num_nonnulls(entity_id, memory_id) <> 1 then
@@ -10594,6 +10630,11 @@ begin
     perform pgrecall_internal._check_entity(bank, entity_id);
   else
     perform pgrecall_internal._check_memory(bank, memory_id);
+    memory_ids := array(
+      select m.memory_id
+      from   pgrecall.memory m
+      where  m.bank_id = neighbourhood.bank and m.memory_id = neighbourhood.memory_id
+        and  m.valid_from <= as_of and (m.valid_to is null or m.valid_to > as_of));
   end if;
 
   seen := array(select 'entity' || u from unnest(entity_ids) as u
@@ -10601,7 +10642,7 @@ begin
   for n in 1 .. hops loop
     added := array(
       select x
-      from   pgrecall_internal._hop(owner, entity_ids, memory_ids, coalesce(as_of, now()), n) as x
+      from   pgrecall_internal._hop(owner, entity_ids, memory_ids, as_of, n) as x
       where  not exists (
                select from unnest(edges) as y
                where  (y.from_kind, y.from_id, y.kind, y.to_kind, y.to_id)
@@ -12019,6 +12060,58 @@ comment on function pgrecall_internal._refresh_neighbour_weights is
 'Recomputes the weights of messages and of those right before and after them: a message is '
 'weighted together with its neighbours.';
 
+create or replace function pgrecall_internal._counted_messages(
+  bank pgrecall.bank, message_ids bigint[], upto bigint, sign integer,
+  out lexemes text[], out changes bigint[], out total_length double precision)
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  select array_agg(c.lexeme), array_agg(sign * c.documents)
+  into   lexemes, changes
+  from   pgrecall_internal._document_counts(bank, 'message', 0, upto, message_ids) as c;
+  select sign * coalesce(sum(m.lexical_length), 0)
+  into   total_length
+  from   pgrecall.message m
+  where  m.bank_id = bank.bank_id and m.message_id = any (message_ids) and m.message_id <= upto;
+end;
+$$;
+comment on function pgrecall_internal._counted_messages is
+'What those of the given messages whose ids are not above upto add to the statistics: in how many '
+'of them each lexeme occurs, and their total length, multiplied by sign.';
+
+create or replace function pgrecall_internal._messages_beside(
+  bank text, said pgrecall_internal.message_row[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return array(
+    select distinct b.message_id
+    from   unnest(said) as s
+    cross  join lateral (
+      (select t.message_id
+       from   pgrecall.message t
+       where  t.bank_id = _messages_beside.bank and t.session_id = s.session_id
+         and  t.sent_at <= coalesce(s.sent_at, now())
+       order  by t.sent_at desc, t.message_id desc
+       limit  1)
+      union all
+      (select t.message_id
+       from   pgrecall.message t
+       where  t.bank_id = _messages_beside.bank and t.session_id = s.session_id
+         and  t.sent_at > coalesce(s.sent_at, now())
+       order  by t.sent_at, t.message_id
+       limit  1)
+    ) as b);
+end;
+$$;
+comment on function pgrecall_internal._messages_beside is
+'The stored messages right before and after those that are about to be stored.';
+
 create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
@@ -12029,7 +12122,10 @@ as $$
 declare
   locked       pgrecall.bank;
   message_rows pgrecall_internal.message_row[];
-  average      double precision;
+  known        pgrecall_internal.statistics;
+  beside       bigint[];
+  before       record;
+  after        record;
   new_ids      bigint[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
@@ -12054,9 +12150,13 @@ begin
   order  by m.session_id
   on conflict on constraint session_pkey do nothing;
 
-  select s.weighted_length into average
+  select s.* into known
   from   pgrecall_internal.statistics s
   where  s.bank_id = retain_messages.bank and s.kind = 'message';
+  if locked.message_context_weight > 0 and known.watermark is not null then
+    beside := pgrecall_internal._messages_beside(bank, message_rows);
+    before := pgrecall_internal._counted_messages(locked, beside, known.watermark, -1);
+  end if;
   with stored as (
     insert into pgrecall.message as t
            (bank_id, message_id, session_id, role, speaker, text, sent_at, content_hash,
@@ -12078,7 +12178,7 @@ begin
       offset 0
     ) as i
     cross  join lateral pgrecall_internal._document_weights(
-             locked, i.text, null, null, coalesce(average, 20)) as x
+             locked, i.text, null, null, coalesce(known.weighted_length, 20)) as x
     -- As in _store_memories().
     order  by i.content_hash
     on conflict (bank_id, content_hash) where content_hash is not null do nothing
@@ -12087,7 +12187,14 @@ begin
   select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
   if locked.message_context_weight > 0 then
     perform pgrecall_internal._refresh_neighbour_weights(
-      locked, new_ids, coalesce(average, 20));
+      locked, new_ids, coalesce(known.weighted_length, 20));
+  end if;
+  if beside <> '{}' then
+    after := pgrecall_internal._counted_messages(locked, beside, known.watermark, 1);
+    perform pgrecall_internal._recount_lexemes(
+      locked, 'message', before.lexemes || after.lexemes, before.changes || after.changes);
+    perform pgrecall_internal._recount_documents(
+      locked, 'message', 0, before.total_length + after.total_length);
   end if;
   perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 
@@ -12170,24 +12277,6 @@ comment on function pgrecall.message_context is
 -- forget_messages() erases, and takes what it erased out of the statistics that BM25 uses
 -- (bank/recount.sql). Where a bank sets message_context_weight, the messages beside an erased one
 -- lose its words, too.
-create or replace function pgrecall_internal._message_length(
-  bank pgrecall.bank, message_ids bigint[], upto bigint)
-returns double precision
-language plpgsql stable parallel safe
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-  return (
-    select coalesce(sum(m.lexical_length), 0)
-    from   pgrecall.message m
-    where  m.bank_id = bank.bank_id and m.message_id = any (message_ids) and m.message_id <= upto
-  );
-end;
-$$;
-comment on function pgrecall_internal._message_length is
-'Total length in lexemes of those of the given messages whose ids are not above upto.';
-
 create or replace function pgrecall_internal._forget_messages(
   bank pgrecall.bank, message_ids bigint[], sessions text[])
 returns bigint
@@ -12198,12 +12287,9 @@ as $$
 declare
   known      pgrecall_internal.statistics;
   beside     bigint[] := '{}';
-  before     double precision := 0;
-  after      double precision := 0;
-  lexemes    text[];
-  changes    bigint[];
+  before     record;
+  after      record;
   counted    bigint;
-  total      double precision;
   removed    bigint;
 begin
   select s.* into known
@@ -12218,19 +12304,15 @@ begin
       where  c.message_id <> all (message_ids)
     );
   end if;
-  before := pgrecall_internal._message_length(bank, beside, known.watermark);
-  select array_agg(l.lexeme), array_agg(-l.documents)
-  into   lexemes, changes
-  from   pgrecall_internal._document_counts(
-           bank, 'message', 0, known.watermark, message_ids || beside) as l;
+  before := pgrecall_internal._counted_messages(
+    bank, message_ids || beside, known.watermark, -1);
   with gone as (
     delete from pgrecall.message m
     where  m.bank_id = bank.bank_id and m.message_id = any (message_ids)
-    returning m.message_id, m.lexical_length
+    returning m.message_id
   )
-  select count(*), count(*) filter (where g.message_id <= known.watermark),
-         coalesce(sum(g.lexical_length) filter (where g.message_id <= known.watermark), 0)
-  into   removed, counted, total
+  select count(*), count(*) filter (where g.message_id <= known.watermark)
+  into   removed, counted
   from   gone g;
   delete from pgrecall.session s
   where  s.bank_id = bank.bank_id and s.session_id = any (sessions)
@@ -12242,15 +12324,12 @@ begin
 
   if beside <> '{}' then
     perform pgrecall_internal._refresh_neighbour_weights(bank, beside, known.weighted_length);
-    after := pgrecall_internal._message_length(bank, beside, known.watermark);
-    select lexemes || array_agg(l.lexeme), changes || array_agg(l.documents)
-    into   lexemes, changes
-    from   pgrecall_internal._document_counts(
-             bank, 'message', 0, known.watermark, beside) as l;
   end if;
-  perform pgrecall_internal._recount_lexemes(bank, 'message', lexemes, changes);
+  after := pgrecall_internal._counted_messages(bank, beside, known.watermark, 1);
+  perform pgrecall_internal._recount_lexemes(
+    bank, 'message', before.lexemes || after.lexemes, before.changes || after.changes);
   perform pgrecall_internal._recount_documents(
-    bank, 'message', -counted, after - before - total);
+    bank, 'message', -counted, before.total_length + after.total_length);
   return removed;
 end;
 $$;
@@ -14521,10 +14600,15 @@ declare
   written text;
   terms   pgrecall_internal.terms;
   known   bigint;
+  is_over boolean;
+  most    constant integer := 200;
 begin
   -- What follows an apostrophe or a quote may be begun; the s of Ana's is no word.
   if exists (select from pgrecall.lexemes(config, part)) then
     last := part;
+  elsif part is null and length(last) <= 200
+        and exists (select from pgrecall.lexemes(config, last)) then
+    last := null;  -- Punctuation ends a word as a space does.
   end if;
   -- Chinese, Japanese and Korean have no words that could be begun.
   if last ~ ('[' || pgrecall_internal._cjk() || ']') then
@@ -14544,38 +14628,52 @@ begin
   if last is null then
     return;
   end if;
+  -- Of a long word the beginning: the time of a pattern grows by more than its length.
+  written := '\m' || replace(nullif(pgrecall.normalised_name(left(last, 200)), ''), ' ',
+                             '[^[:alnum:]]+');
   -- A word that is typed further than its stem begins like that, but for a letter: movi, move.
   select array_agg(x.dimension) filter (where x.is_longer),
-         array_agg(x.dimension) filter (where not x.is_longer), coalesce(sum(x.document_count), 0)
-  into   begun, longer, known
+         array_agg(x.dimension) filter (where not x.is_longer), coalesce(sum(x.documents), 0),
+         count(*) > most
+  into   begun, longer, known, is_over
   from (
-    select v.dimension, v.document_count, starts_with(v.lexeme, lower(last)) as is_longer
-    from   pgrecall_internal.lexeme v
-    where  v.bank_id = bank.bank_id and v.kind = 'memory'
-      and (starts_with(v.lexeme, lower(last))
-           or length(v.lexeme) > 2 and starts_with(lower(last), left(v.lexeme, -1)))
-    order  by v.document_count desc, v.lexeme
-    limit  200
+    select v.dimension, v.documents, starts_with(v.lexeme, lower(last)) as is_longer
+    from (
+      select l.dimension, l.lexeme, l.document_count
+      from   pgrecall_internal.lexeme l
+      where  l.bank_id = bank.bank_id and l.kind = 'memory'
+      union  all
+      -- Facts that are not counted yet may hold other words.
+      select pgrecall_internal._dimension(l.lexeme), l.lexeme, 1
+      from   pgrecall.memory m
+      cross  join lateral (select concat_ws(' ', m.text, m.context, m.fact_key)) as d(content)
+      cross  join lateral pgrecall.lexemes(config, d.content) as l
+      where  m.bank_id = bank.bank_id and m.memory_id > coalesce(terms.watermark, 0)
+        and  pgrecall_internal._normalised(d.content) ~* written
+    ) as v(dimension, lexeme, documents)
+    where  starts_with(v.lexeme, lower(last))
+       or  length(v.lexeme) > 2 and starts_with(lower(last), left(v.lexeme, -1))
+    order  by v.documents desc, v.lexeme
+    limit  most + 1
   ) as x;
   -- As typed, and stemmed where it is one word: facts that are not counted yet have it too.
   whole := array(select pgrecall_internal._dimension(l.lexeme)
                  from   pgrecall.lexemes(config, last) as l);
   begun := begun || pgrecall_internal._dimension(lower(last))
            || case when cardinality(whole) = 1 then whole end;
-  -- Nothing but the text tells whether such a word goes on so, and a stop word has no lexeme.
-  -- Of a long word the beginning: the time of a pattern grows by more than its length.
-  written := replace(pgrecall.normalised_name(left(last, 200)), ' ', '[^[:alnum:]]+');
-  if written <> '' and (longer is not null or whole = '{}') then
+  -- Nothing but the text tells whether such a word goes on so, or begins one of too many, and a
+  -- stop word has no lexeme.
+  if written <> '' and (longer is not null or whole = '{}' or is_over) then
     recheck := format(
       'pgrecall_internal._normalised(concat_ws('' '', m.text, m.context, m.fact_key)) ~* %L',
-      '\m' || written);
+      written);
     if whole = '{}' then
       begun := null;
     else
       recheck := format(
         '(%s or pgrecall_internal._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
                   && pgrecall_internal._scoped_keys($1, m.fact_type, %L))', recheck, begun);
-      begun := begun || longer;
+      begun := case when not is_over then begun || longer end;
     end if;
   end if;
   share := case when begun is null then share
@@ -16115,8 +16213,8 @@ comment on function pgrecall.highlight is
 -- Of equal scores the most recent comes first, then the higher id. Maximal marginal relevance
 -- covers the first 200 rows; the others follow unchanged.
 create or replace function pgrecall_internal._diverse_order(
-  bank pgrecall.bank, ids bigint[], scores double precision[], diversity double precision,
-  top integer)
+  bank pgrecall.bank, ids bigint[], scores double precision[], surplus boolean[],
+  diversity double precision, top integer)
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -16143,9 +16241,11 @@ begin
   );
   while cardinality(places) < least(top, window_size) loop
     select u.n into chosen
-    from   unnest(scores[1 : window_size], nearness) with ordinality as u(score, nearness, n)
+    from   unnest(scores[1 : window_size], nearness, surplus[1 : window_size])
+             with ordinality as u(score, nearness, is_surplus, n)
     where  u.n <> all (places)
-    order  by (1 - diversity) * u.score / scores[1] - diversity * u.nearness desc, u.n
+    order  by u.is_surplus is true,
+              (1 - diversity) * u.score / scores[1] - diversity * u.nearness desc, u.n
     limit  1;
     places := places || chosen;
     nearness := array(
@@ -16162,12 +16262,14 @@ comment on function pgrecall_internal._diverse_order is
 'Positions in ids, which are in order of falling scores, by maximal marginal relevance (Carbonell '
 'and Goldstein 1998). The next row is that with the largest (1 - diversity) * score / best score - '
 'diversity * cosine similarity, 0 to 1, to the nearest row before it; 0 without an embedding. '
-'Covers the first 200 rows; the others follow unchanged. Returns the first top positions.';
+'Covers the first 200 rows; the others follow unchanged, and so do those of surplus. Returns the '
+'first top positions.';
 
 create or replace function pgrecall_internal._reordered(
   bank pgrecall.bank, top integer, collapse boolean, diversity double precision,
   half_life interval, decay text, as_of timestamptz,
-  inout ids bigint[], inout scores double precision[], inout arms jsonb[])
+  inout ids bigint[], inout scores double precision[], inout arms jsonb[],
+  inout surplus boolean[])
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -16177,22 +16279,22 @@ declare
   places integer[];
 begin
   select array_agg(r.id order by r.place), array_agg(r.score order by r.place),
-         array_agg(r.arms order by r.place)
-  into   ids, scores, arms
+         array_agg(r.arms order by r.place), array_agg(r.is_surplus order by r.place)
+  into   ids, scores, arms, surplus
   from (
     select b.*,
            row_number() over w as place,
            row_number() over (partition by b.source_id order by b.score desc, b.at desc, b.id desc)
              as place_in_source
     from (
-      select f.id, f.score * coalesce(d.boost, 1) as score, d.at, d.source_id,
+      select f.id, f.score * coalesce(d.boost, 1) as score, d.at, d.source_id, f.is_surplus,
              case when d.boost is null then f.arms
                   else (select jsonb_object_agg(a.key, a.value || jsonb_build_object(
                                  'contribution',
                                  (a.value ->> 'contribution')::double precision * d.boost))
                         from   jsonb_each(f.arms) as a)
              end as arms
-      from   unnest(ids, scores, arms) as f(id, score, arms)
+      from   unnest(ids, scores, arms, surplus) as f(id, score, arms, is_surplus)
       cross  join lateral (
         select s.at, s.source_id,
                -- A row without a time counts as neither new nor old.
@@ -16210,15 +16312,15 @@ begin
         limit  1
       ) as d
     ) as b
-    window w as (order by b.score desc, b.at desc, b.id desc)
+    window w as (order by b.is_surplus is true, b.score desc, b.at desc, b.id desc)
   ) as r
   where  not collapse or r.source_id is null or r.place_in_source = 1;
 
   if diversity > 0 and ids is not null then
-    places := pgrecall_internal._diverse_order(bank, ids, scores, diversity, top);
+    places := pgrecall_internal._diverse_order(bank, ids, scores, surplus, diversity, top);
     select array_agg(ids[p.place] order by p.n), array_agg(scores[p.place] order by p.n),
-           array_agg(arms[p.place] order by p.n)
-    into   ids, scores, arms
+           array_agg(arms[p.place] order by p.n), array_agg(surplus[p.place] order by p.n)
+    into   ids, scores, arms, surplus
     from   unnest(places) with ordinality as p(place, n);
   end if;
 end;
@@ -16229,7 +16331,8 @@ comment on function pgrecall_internal._reordered is
 'each source_id. _diverse_order() comes last.';
 
 create or replace function pgrecall_internal._preferred_order(
-  request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[])
+  request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[],
+  surplus boolean[])
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -16258,7 +16361,8 @@ begin
            pgrecall_internal._trust(sources, m.source_id) as trust,
            coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
                     m.mentioned_at) as at
-    from   unnest(ids[1:50], scores[1:50]) with ordinality as u(id, score, n)
+    from   unnest(ids[1:50], scores[1:50], surplus[1:50])
+             with ordinality as u(id, score, is_surplus, n)
     cross  join lateral (
       select x.lexical_weights, x.occurred, x.mentioned_at, x.source_id
       from   pgrecall.memory x
@@ -16272,7 +16376,7 @@ begin
         and  x.kind = 'text' and x.ordinal = 0
       limit  1
     ) as e on true
-    where  u.score >= 0.3 * scores[1]
+    where  u.score >= 0.3 * scores[1] and u.is_surplus is not true
   ),
   best as (
     -- The subject: the entities that the query names, if a row mentions one of them; else all
@@ -16318,8 +16422,8 @@ comment on function pgrecall_internal._preferred_order is
 
 -- recall/prepare.sql
 -- Preparation of a question before it is embedded: the text to embed, the time settings of the
--- bank, the end of the last conversation, its words for the latest and former states, and which
--- share of its recalls is to be logged.
+-- bank, the end of the last conversation, its words for the latest and former states, which share
+-- of its recalls is to be logged, and the options that keep a reranker out.
 --
 -- An embedding of the question without the names of entities finds more. The graph arm and option
 -- named_boost match the names. Therefore a driver makes this call before the recall.
@@ -16344,7 +16448,8 @@ begin
           limit  1),
          array(select jsonb_array_elements_text(asked.options -> 'latest_words')),
          array(select jsonb_array_elements_text(asked.options -> 'former_words')),
-         asked.log_share, asked.embedding_model, asked.next_model;
+         asked.log_share, asked.embedding_model, asked.next_model,
+         asked.options ->> 'prefer', (asked.options ->> 'diversity')::double precision;
 end;
 $$;
 comment on function pgrecall.prepare_recall is
@@ -16352,7 +16457,7 @@ comment on function pgrecall.prepare_recall is
 'which is without_names() unless is_name_embedded is set; the time_settings; the end of the last '
 'conversation that was over at that time; latest_words and former_words of the bank, empty where '
 'it has none; its log_share; the model that it is searched by, and the model that it is being '
-'re-embedded with. Errors: RC001, 22023.';
+'re-embedded with; its options prefer and diversity. Errors: RC001, 22023.';
 
 -- recall/relevance.sql
 -- Relevance: how likely a row answers the query, so that a caller can detect that there is no
@@ -16700,7 +16805,8 @@ comment on function pgrecall_internal._denied_trust is
 
 create or replace function pgrecall_internal._trusted_order(
   request pgrecall_internal.request, sources jsonb,
-  inout ids bigint[], inout scores double precision[], inout shares jsonb[])
+  inout ids bigint[], inout scores double precision[], inout shares jsonb[],
+  out surplus boolean[])
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -16751,24 +16857,27 @@ begin
     join   weighed w on w.id = d.id
   ),
   factor as (
-    select t.id, t.n, t.share, t.score, t.trust * case when t.is_over then least(1,
+    select t.id, t.n, t.share, t.score, t.is_over, t.trust * case when t.is_over then least(1,
              min(t.score * t.trust) filter (where not t.is_over) over ()
-             / max(t.score * t.trust) filter (where t.is_over) over () * 0.999) else 1 end as factor
+             / nullif(max(t.score * t.trust) filter (where t.is_over) over (), 0) * 0.999)
+             else 1 end as factor
     from   trusted t
   )
-  select array_agg(f.id order by f.score * f.factor desc, f.n),
-         array_agg(f.score * f.factor order by f.score * f.factor desc, f.n),
+  select array_agg(f.id order by f.is_over, f.score * f.factor desc, f.n),
+         array_agg(f.score * f.factor order by f.is_over, f.score * f.factor desc, f.n),
+         array_agg(f.is_over order by f.is_over, f.score * f.factor desc, f.n),
          array_agg(case when f.factor = 1 then f.share else (
            select jsonb_object_agg(a.key, a.value || jsonb_build_object(
                     'contribution', (a.value ->> 'contribution')::double precision * f.factor))
-           from   jsonb_each(f.share) as a) end order by f.score * f.factor desc, f.n)
-  into   ids, scores, shares
+           from   jsonb_each(f.share) as a) end
+           order by f.is_over, f.score * f.factor desc, f.n)
+  into   ids, scores, surplus, shares
   from   factor f;
 end;
 $$;
 comment on function pgrecall_internal._trusted_order is
 'The fused rows with scores and contributions multiplied by _denied_trust(), best first. Rows of '
-'trust 0 are left out.';
+'trust 0 are left out. surplus: which rows untrusted_rows and source_rows put behind all others.';
 
 -- recall/answer.sql
 -- The answer of a recall: hits are fused, ordered, and completed to rows.
@@ -17017,6 +17126,7 @@ declare
   ids           bigint[];
   scores        double precision[];
   shares        jsonb[];
+  surplus       boolean[];  -- null: none is
   places        integer[];  -- the order; null: by score, ties by recency
   trusted       record;
   arranged      record;
@@ -17039,20 +17149,22 @@ begin
     ids := trusted.ids;
     scores := trusted.scores;
     shares := trusted.shares;
+    surplus := trusted.surplus;
   end if;
   if is_arranged then
     arranged := pgrecall_internal._reordered(
       request.bank, last_rank, collapse, diversity, half_life, options ->> 'recency_decay',
-      request.as_of, ids, scores, shares);
+      request.as_of, ids, scores, shares, surplus);
     ids := arranged.ids;
     scores := arranged.scores;
     shares := arranged.arms;
+    surplus := arranged.surplus;
     places := array(select generate_series(1, cardinality(ids)));
   elsif options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
     -- The row that is n-th in the new order gets place n.
     places := array(
       select u.n
-      from   unnest(pgrecall_internal._preferred_order(request, sources, ids, scores))
+      from   unnest(pgrecall_internal._preferred_order(request, sources, ids, scores, surplus))
                with ordinality as u(p, n)
       order  by u.p);
   end if;
@@ -17072,16 +17184,18 @@ begin
               where  a.value ? 'via'
               order  by (a.value ->> 'contribution')::double precision desc, a.key
               limit  1), null, s.written_by, s.stored_at,
-             pgrecall_internal._trust(sources, s.source_id), null)::pgrecall.recalled as hit
+             pgrecall_internal._trust(sources, s.source_id), null,
+             s.is_surplus is true)::pgrecall.recalled as hit
     from (
       select r.*, (row_number() over (
-               order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc))::integer
-               as rank
+               order by r.place, r.is_surplus, r.score desc, r.mentioned_at desc,
+                        r.memory_id desc))::integer as rank
       from (
         select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
                m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count,
-               f.score, f.arms, f.place, m.written_by, m.created_at
-        from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+               f.score, f.arms, f.place, m.written_by, m.created_at, f.is_surplus
+        from   unnest(ids, scores, shares, places, surplus)
+                 as f(memory_id, score, arms, place, is_surplus)
         cross  join lateral (
           select x.* from pgrecall.memory x
           where  x.bank_id = (request.bank).bank_id and x.memory_id = f.memory_id
@@ -17089,8 +17203,10 @@ begin
         ) as m
         union all
         select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
-               '{}', null, t.sent_at, null, null, f.score, f.arms, f.place, null, null
-        from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+               '{}', null, t.sent_at, null, null, f.score, f.arms, f.place, null, null,
+               f.is_surplus
+        from   unnest(ids, scores, shares, places, surplus)
+                 as f(memory_id, score, arms, place, is_surplus)
         cross  join lateral (
           select x.* from pgrecall.message x
           where  x.bank_id = (request.bank).bank_id and x.message_id = f.memory_id
@@ -17098,7 +17214,7 @@ begin
         ) as t
       ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata,
              occurred, mentioned_at, confidence, proof_count, score, arms, place, written_by,
-             stored_at)
+             stored_at, is_surplus)
       order  by rank
       offset skip
       limit  request.top_k
@@ -17465,7 +17581,10 @@ declare
     then (select greatest(0, least(1, (stddev_pop(r) - 0.05) / 0.01)) from unnest(relevances) as r)
     else 1 end;
   odd      double precision;
-  highest  double precision := (select max(r) from unnest(relevances) as r);
+  highest  double precision := (
+    select max(r)
+    from   unnest(relevances) with ordinality as u(r, n)
+    where  hits[u.n].is_surplus is not true);
   best     double precision := (select nullif(max(h.score), 0) from unnest(hits) as h);
   finals   double precision[];
   ordered  integer[];  -- places, in fused order, of hits with a relevance, by final score
@@ -17486,6 +17605,13 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('a relevance must be between 0 and 1, not %s', odd),
       hint    = 'Make relevances of logits first, by 1 / (1 + exp(-logit)).';
+  end if;
+  select b into odd from unnest(boosts) as b where b not between 0 and 1000000 limit 1;
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('a boost must be between 0 and 1000000, not %s', odd),
+      hint    = 'It multiplies the score of a row: 1 changes nothing.';
   elsif highest is null or worth = 0 then
     return query
     select h.memory_id, h.ordinality::integer, null::double precision, h.score,
@@ -17503,7 +17629,8 @@ begin
   into   finals, ordered, held, placed
   from (
     select h.ordinality::integer as place, h.via,
-           coalesce(boosts[h.ordinality], 1) * case when is_blend
+           case when h.is_surplus is not true then 1 end
+           * coalesce(boosts[h.ordinality], 1) * case when is_blend
              then (h.score - s.said * (1 - exp(6 * worth * (relevances[h.ordinality] - highest))))
                   / coalesce(best, 1)
              else relevances[h.ordinality] end as final
@@ -17526,7 +17653,8 @@ begin
     placed[chosen[place]] := true;
   end loop;
   return query
-  select h.memory_id, c.rank::integer, relevances[c.place],
+  select h.memory_id, c.rank::integer,
+         case when finals[c.place] is not null then relevances[c.place] end,
          max(coalesce(finals[c.place], 0)) over (order by c.rank desc),
          case when finals[c.place] is null then 1 else coalesce(boosts[c.place], 1) end, worth
   from   unnest(chosen) with ordinality as c(place, rank)
@@ -17543,8 +17671,9 @@ comment on function pgrecall.rerank is
 'close together, as those of long texts about one subject, say little; at 0 the fused order stays. '
 'A row that a path led to (via) is not lowered, and never falls below its fused place; nor is the '
 'part of a score lowered that a key or a time window gave. With mode replace the relevance alone '
-'counts. A row without relevance keeps its place, and rows behind the last relevance stay behind. '
-'Errors: 22023 another mode, a relevance outside 0 to 1.';
+'counts. A row without relevance keeps its place, as does one that untrusted_rows or source_rows '
+'put behind all others, and rows behind the last relevance stay behind. '
+'Errors: 22023 another mode, a relevance outside 0 to 1, a boost outside 0 to 1,000,000.';
 
 -- recall/why-not.sql
 -- Why a memory is not in an answer: why_not() follows one memory or message through a recall.

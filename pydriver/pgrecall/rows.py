@@ -70,6 +70,8 @@ class Hit:
         trust: Trust of its source, 0 to 1; see setting source_trust.
         tokens: Token vectors of the text if option with_tokens is set, as for late interaction;
             else None.
+        is_surplus: Whether untrusted_rows or source_rows puts it behind all others; it is not
+            reranked.
 
     """
 
@@ -100,6 +102,7 @@ class Hit:
     stored_at: datetime | None = None
     trust: float = 1.0
     tokens: bytes | None = field(default=None, repr=False)
+    is_surplus: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -729,6 +732,8 @@ class Preparation:
         log_share: Share of its recalls to log, 0 to 1.
         embedding_model: The model of searches; None if it has no name yet.
         next_model: The model that it is being re-embedded with; None otherwise.
+        prefer: Option prefer of the bank; None where it has none.
+        diversity: Option diversity of the bank; None where it has none.
 
     """
 
@@ -740,6 +745,8 @@ class Preparation:
     log_share: float
     embedding_model: str | None
     next_model: str | None
+    prefer: str | None = None
+    diversity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ declare
                     and  %2$s < upper($5) and %3$s > lower($5) - interval '3 days'
                     and  %5$s
                   order  by %2$s desc
-                  limit  1000)
+                  limit  greatest(1000, $4))
                  union all
                  (select m.memory_id, %1$s
                   from   pgrecall.memory m
@@ -62,7 +62,7 @@ declare
                     and  %2$s >= upper($5) and %2$s < upper($5) + $8
                     and  %5$s
                   order  by %2$s
-                  limit  300)
+                  limit  greatest(300, $4))
                $sql$,
                v.range, v.start, v.finish, v.present, visible_sql),
              E'\nunion all\n')

@@ -14,7 +14,7 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
-  with change as (
+  with change as materialized (
     select u.lexeme, sum(u.documents) as documents,
            pgrecall_internal._dimension(u.lexeme) as dimension
     from   unnest(lexemes, changes) as u(lexeme, documents)
@@ -29,14 +29,23 @@ begin
       -- The array keeps to the primary key, whatever is known of the bank.
       and  l.dimension = any (array(select x.dimension from change x))
       and  l.document_count + c.documents <= 0
+  ),
+  fewer as (
+    update pgrecall_internal.lexeme l
+    set    document_count = l.document_count + c.documents
+    from   change c
+    where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
+      and  l.dimension = c.dimension
+      and  l.dimension = any (array(select x.dimension from change x))
+      and  c.documents < 0 and l.document_count + c.documents > 0
   )
-  update pgrecall_internal.lexeme l
-  set    document_count = l.document_count + c.documents
+  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
+  select bank.bank_id, _recount_lexemes.kind, c.lexeme, c.documents
   from   change c
-  where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
-    and  l.dimension = c.dimension
-    and  l.dimension = any (array(select x.dimension from change x))
-    and  l.document_count + c.documents > 0;
+  where  c.documents > 0
+  order  by c.dimension, c.lexeme
+  on conflict on constraint lexeme_pkey do update
+  set document_count = l.document_count + excluded.document_count;
 end;
 $$;
 comment on function pgrecall_internal._recount_lexemes is

@@ -151,11 +151,20 @@ begin
                                  select sum(m ^ 2) / nullif(sum(m) ^ 2, 0)
                                  from   unnest(hit_masses) as m), 1) end
         from (
+          -- An update has the causes of what it updated, which would take a share of them, or
+          -- its place.
           (select o.to_id as id, o.weight,
                   case o.kind when 'temporal' then null when 'caused_by' then '*cause'
                               else '*effect' end as label
            from   pgrecall.link o
            where  o.bank_id = bank and o.from_id = n.id
+             and  case when o.kind = 'temporal' then n.unasked < steps else (
+                    select true from pgrecall.memory m
+                    where  m.bank_id = bank and m.memory_id = o.to_id
+                      and  m.valid_from <= request.as_of
+                      and  (m.valid_to is null or m.valid_to > request.as_of
+                            or m.corrections -> -1 ->> 'kind' is distinct from 'update')
+                    limit  1) end
            limit  100)
           union all
           (select i.from_id, i.weight,
@@ -163,15 +172,15 @@ begin
                               else '*cause' end
            from   pgrecall.link i
            where  i.bank_id = bank and i.to_id = n.id
+             and  case when i.kind = 'temporal' then n.unasked < steps else (
+                    select true from pgrecall.memory m
+                    where  m.bank_id = bank and m.memory_id = i.from_id
+                      and  m.valid_from <= request.as_of
+                      and  (m.valid_to is null or m.valid_to > request.as_of
+                            or m.corrections -> -1 ->> 'kind' is distinct from 'update')
+                    limit  1) end
            limit  100)
         ) as l
-        where  case when l.label is null then n.unasked < steps else (
-                 -- An update has the causes of what it updated, which would take a share of them.
-                 select true from pgrecall.memory m
-                 where  m.bank_id = bank and m.memory_id = l.id and m.valid_from <= request.as_of
-                   and  (m.valid_to is null or m.valid_to > request.as_of
-                         or m.corrections -> -1 ->> 'kind' is distinct from 'update')
-                 limit  1) end
         union all
         -- A root has nothing behind it: the mass that arrives there stays.
         select n.id, false, 'stay', true, true, 10

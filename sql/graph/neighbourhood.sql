@@ -79,11 +79,21 @@ begin
       (select o.from_id, o.kind, o.to_id, o.weight, o.to_id as other_id
        from   pgrecall.link o
        where  o.bank_id = (_hop.bank).bank_id and o.from_id = f.id
+         and  (
+                select true from pgrecall.memory m
+                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = o.to_id
+                  and  m.valid_from <= _hop.as_of
+                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
        limit  25)
       union all
       (select i.from_id, i.kind, i.to_id, i.weight, i.from_id
        from   pgrecall.link i
        where  i.bank_id = (_hop.bank).bank_id and i.to_id = f.id
+         and  (
+                select true from pgrecall.memory m
+                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = i.from_id
+                  and  m.valid_from <= _hop.as_of
+                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
        limit  25)
     ) as x
     union all
@@ -144,6 +154,7 @@ declare
     where  s.bank_id = bank and s.kind = 'memory');
   owner      pgrecall.bank := pgrecall_internal._bank(bank);
 begin
+  as_of := coalesce(as_of, now());
   perform pgrecall_internal._check_range('hops', hops, 1, 3);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 2000);
   if num_nonnulls(entity_id, memory_id) <> 1 then
@@ -156,6 +167,11 @@ begin
     perform pgrecall_internal._check_entity(bank, entity_id);
   else
     perform pgrecall_internal._check_memory(bank, memory_id);
+    memory_ids := array(
+      select m.memory_id
+      from   pgrecall.memory m
+      where  m.bank_id = neighbourhood.bank and m.memory_id = neighbourhood.memory_id
+        and  m.valid_from <= as_of and (m.valid_to is null or m.valid_to > as_of));
   end if;
 
   seen := array(select 'entity' || u from unnest(entity_ids) as u
@@ -163,7 +179,7 @@ begin
   for n in 1 .. hops loop
     added := array(
       select x
-      from   pgrecall_internal._hop(owner, entity_ids, memory_ids, coalesce(as_of, now()), n) as x
+      from   pgrecall_internal._hop(owner, entity_ids, memory_ids, as_of, n) as x
       where  not exists (
                select from unnest(edges) as y
                where  (y.from_kind, y.from_id, y.kind, y.to_kind, y.to_id)

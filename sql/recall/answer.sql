@@ -244,6 +244,7 @@ declare
   ids           bigint[];
   scores        double precision[];
   shares        jsonb[];
+  surplus       boolean[];  -- null: none is
   places        integer[];  -- the order; null: by score, ties by recency
   trusted       record;
   arranged      record;
@@ -266,20 +267,22 @@ begin
     ids := trusted.ids;
     scores := trusted.scores;
     shares := trusted.shares;
+    surplus := trusted.surplus;
   end if;
   if is_arranged then
     arranged := pgrecall_internal._reordered(
       request.bank, last_rank, collapse, diversity, half_life, options ->> 'recency_decay',
-      request.as_of, ids, scores, shares);
+      request.as_of, ids, scores, shares, surplus);
     ids := arranged.ids;
     scores := arranged.scores;
     shares := arranged.arms;
+    surplus := arranged.surplus;
     places := array(select generate_series(1, cardinality(ids)));
   elsif options ->> 'prefer' <> 'relevant' and cardinality(ids) > 1 then
     -- The row that is n-th in the new order gets place n.
     places := array(
       select u.n
-      from   unnest(pgrecall_internal._preferred_order(request, sources, ids, scores))
+      from   unnest(pgrecall_internal._preferred_order(request, sources, ids, scores, surplus))
                with ordinality as u(p, n)
       order  by u.p);
   end if;
@@ -299,16 +302,18 @@ begin
               where  a.value ? 'via'
               order  by (a.value ->> 'contribution')::double precision desc, a.key
               limit  1), null, s.written_by, s.stored_at,
-             pgrecall_internal._trust(sources, s.source_id), null)::pgrecall.recalled as hit
+             pgrecall_internal._trust(sources, s.source_id), null,
+             s.is_surplus is true)::pgrecall.recalled as hit
     from (
       select r.*, (row_number() over (
-               order by r.place, r.score desc, r.mentioned_at desc, r.memory_id desc))::integer
-               as rank
+               order by r.place, r.is_surplus, r.score desc, r.mentioned_at desc,
+                        r.memory_id desc))::integer as rank
       from (
         select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
                m.tags, m.metadata, m.occurred, m.mentioned_at, m.confidence, m.proof_count,
-               f.score, f.arms, f.place, m.written_by, m.created_at
-        from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+               f.score, f.arms, f.place, m.written_by, m.created_at, f.is_surplus
+        from   unnest(ids, scores, shares, places, surplus)
+                 as f(memory_id, score, arms, place, is_surplus)
         cross  join lateral (
           select x.* from pgrecall.memory x
           where  x.bank_id = (request.bank).bank_id and x.memory_id = f.memory_id
@@ -316,8 +321,10 @@ begin
         ) as m
         union all
         select t.message_id, 'message', null, t.text, t.speaker, null, t.session_id, '{}',
-               '{}', null, t.sent_at, null, null, f.score, f.arms, f.place, null, null
-        from   unnest(ids, scores, shares, places) as f(memory_id, score, arms, place)
+               '{}', null, t.sent_at, null, null, f.score, f.arms, f.place, null, null,
+               f.is_surplus
+        from   unnest(ids, scores, shares, places, surplus)
+                 as f(memory_id, score, arms, place, is_surplus)
         cross  join lateral (
           select x.* from pgrecall.message x
           where  x.bank_id = (request.bank).bank_id and x.message_id = f.memory_id
@@ -325,7 +332,7 @@ begin
         ) as t
       ) as r(memory_id, kind, fact_type, text, context, fact_key, source_id, tags, metadata,
              occurred, mentioned_at, confidence, proof_count, score, arms, place, written_by,
-             stored_at)
+             stored_at, is_surplus)
       order  by rank
       offset skip
       limit  request.top_k

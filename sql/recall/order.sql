@@ -5,8 +5,8 @@
 -- Of equal scores the most recent comes first, then the higher id. Maximal marginal relevance
 -- covers the first 200 rows; the others follow unchanged.
 create or replace function pgrecall_internal._diverse_order(
-  bank pgrecall.bank, ids bigint[], scores double precision[], diversity double precision,
-  top integer)
+  bank pgrecall.bank, ids bigint[], scores double precision[], surplus boolean[],
+  diversity double precision, top integer)
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -33,9 +33,11 @@ begin
   );
   while cardinality(places) < least(top, window_size) loop
     select u.n into chosen
-    from   unnest(scores[1 : window_size], nearness) with ordinality as u(score, nearness, n)
+    from   unnest(scores[1 : window_size], nearness, surplus[1 : window_size])
+             with ordinality as u(score, nearness, is_surplus, n)
     where  u.n <> all (places)
-    order  by (1 - diversity) * u.score / scores[1] - diversity * u.nearness desc, u.n
+    order  by u.is_surplus is true,
+              (1 - diversity) * u.score / scores[1] - diversity * u.nearness desc, u.n
     limit  1;
     places := places || chosen;
     nearness := array(
@@ -52,12 +54,14 @@ comment on function pgrecall_internal._diverse_order is
 'Positions in ids, which are in order of falling scores, by maximal marginal relevance (Carbonell '
 'and Goldstein 1998). The next row is that with the largest (1 - diversity) * score / best score - '
 'diversity * cosine similarity, 0 to 1, to the nearest row before it; 0 without an embedding. '
-'Covers the first 200 rows; the others follow unchanged. Returns the first top positions.';
+'Covers the first 200 rows; the others follow unchanged, and so do those of surplus. Returns the '
+'first top positions.';
 
 create or replace function pgrecall_internal._reordered(
   bank pgrecall.bank, top integer, collapse boolean, diversity double precision,
   half_life interval, decay text, as_of timestamptz,
-  inout ids bigint[], inout scores double precision[], inout arms jsonb[])
+  inout ids bigint[], inout scores double precision[], inout arms jsonb[],
+  inout surplus boolean[])
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -67,22 +71,22 @@ declare
   places integer[];
 begin
   select array_agg(r.id order by r.place), array_agg(r.score order by r.place),
-         array_agg(r.arms order by r.place)
-  into   ids, scores, arms
+         array_agg(r.arms order by r.place), array_agg(r.is_surplus order by r.place)
+  into   ids, scores, arms, surplus
   from (
     select b.*,
            row_number() over w as place,
            row_number() over (partition by b.source_id order by b.score desc, b.at desc, b.id desc)
              as place_in_source
     from (
-      select f.id, f.score * coalesce(d.boost, 1) as score, d.at, d.source_id,
+      select f.id, f.score * coalesce(d.boost, 1) as score, d.at, d.source_id, f.is_surplus,
              case when d.boost is null then f.arms
                   else (select jsonb_object_agg(a.key, a.value || jsonb_build_object(
                                  'contribution',
                                  (a.value ->> 'contribution')::double precision * d.boost))
                         from   jsonb_each(f.arms) as a)
              end as arms
-      from   unnest(ids, scores, arms) as f(id, score, arms)
+      from   unnest(ids, scores, arms, surplus) as f(id, score, arms, is_surplus)
       cross  join lateral (
         select s.at, s.source_id,
                -- A row without a time counts as neither new nor old.
@@ -100,15 +104,15 @@ begin
         limit  1
       ) as d
     ) as b
-    window w as (order by b.score desc, b.at desc, b.id desc)
+    window w as (order by b.is_surplus is true, b.score desc, b.at desc, b.id desc)
   ) as r
   where  not collapse or r.source_id is null or r.place_in_source = 1;
 
   if diversity > 0 and ids is not null then
-    places := pgrecall_internal._diverse_order(bank, ids, scores, diversity, top);
+    places := pgrecall_internal._diverse_order(bank, ids, scores, surplus, diversity, top);
     select array_agg(ids[p.place] order by p.n), array_agg(scores[p.place] order by p.n),
-           array_agg(arms[p.place] order by p.n)
-    into   ids, scores, arms
+           array_agg(arms[p.place] order by p.n), array_agg(surplus[p.place] order by p.n)
+    into   ids, scores, arms, surplus
     from   unnest(places) with ordinality as p(place, n);
   end if;
 end;
@@ -119,7 +123,8 @@ comment on function pgrecall_internal._reordered is
 'each source_id. _diverse_order() comes last.';
 
 create or replace function pgrecall_internal._preferred_order(
-  request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[])
+  request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[],
+  surplus boolean[])
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -148,7 +153,8 @@ begin
            pgrecall_internal._trust(sources, m.source_id) as trust,
            coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
                     m.mentioned_at) as at
-    from   unnest(ids[1:50], scores[1:50]) with ordinality as u(id, score, n)
+    from   unnest(ids[1:50], scores[1:50], surplus[1:50])
+             with ordinality as u(id, score, is_surplus, n)
     cross  join lateral (
       select x.lexical_weights, x.occurred, x.mentioned_at, x.source_id
       from   pgrecall.memory x
@@ -162,7 +168,7 @@ begin
         and  x.kind = 'text' and x.ordinal = 0
       limit  1
     ) as e on true
-    where  u.score >= 0.3 * scores[1]
+    where  u.score >= 0.3 * scores[1] and u.is_surplus is not true
   ),
   best as (
     -- The subject: the entities that the query names, if a row mentions one of them; else all

@@ -1,6 +1,6 @@
 -- Preparation of a question before it is embedded: the text to embed, the time settings of the
--- bank, the end of the last conversation, its words for the latest and former states, and which
--- share of its recalls is to be logged.
+-- bank, the end of the last conversation, its words for the latest and former states, which share
+-- of its recalls is to be logged, and the options that keep a reranker out.
 --
 -- An embedding of the question without the names of entities finds more. The graph arm and option
 -- named_boost match the names. Therefore a driver makes this call before the recall.
@@ -25,7 +25,8 @@ begin
           limit  1),
          array(select jsonb_array_elements_text(asked.options -> 'latest_words')),
          array(select jsonb_array_elements_text(asked.options -> 'former_words')),
-         asked.log_share, asked.embedding_model, asked.next_model;
+         asked.log_share, asked.embedding_model, asked.next_model,
+         asked.options ->> 'prefer', (asked.options ->> 'diversity')::double precision;
 end;
 $$;
 comment on function pgrecall.prepare_recall is
@@ -33,4 +34,4 @@ comment on function pgrecall.prepare_recall is
 'which is without_names() unless is_name_embedded is set; the time_settings; the end of the last '
 'conversation that was over at that time; latest_words and former_words of the bank, empty where '
 'it has none; its log_share; the model that it is searched by, and the model that it is being '
-'re-embedded with. Errors: RC001, 22023.';
+'re-embedded with; its options prefer and diversity. Errors: RC001, 22023.';

@@ -16,7 +16,10 @@ declare
     then (select greatest(0, least(1, (stddev_pop(r) - 0.05) / 0.01)) from unnest(relevances) as r)
     else 1 end;
   odd      double precision;
-  highest  double precision := (select max(r) from unnest(relevances) as r);
+  highest  double precision := (
+    select max(r)
+    from   unnest(relevances) with ordinality as u(r, n)
+    where  hits[u.n].is_surplus is not true);
   best     double precision := (select nullif(max(h.score), 0) from unnest(hits) as h);
   finals   double precision[];
   ordered  integer[];  -- places, in fused order, of hits with a relevance, by final score
@@ -37,6 +40,13 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('a relevance must be between 0 and 1, not %s', odd),
       hint    = 'Make relevances of logits first, by 1 / (1 + exp(-logit)).';
+  end if;
+  select b into odd from unnest(boosts) as b where b not between 0 and 1000000 limit 1;
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('a boost must be between 0 and 1000000, not %s', odd),
+      hint    = 'It multiplies the score of a row: 1 changes nothing.';
   elsif highest is null or worth = 0 then
     return query
     select h.memory_id, h.ordinality::integer, null::double precision, h.score,
@@ -54,7 +64,8 @@ begin
   into   finals, ordered, held, placed
   from (
     select h.ordinality::integer as place, h.via,
-           coalesce(boosts[h.ordinality], 1) * case when is_blend
+           case when h.is_surplus is not true then 1 end
+           * coalesce(boosts[h.ordinality], 1) * case when is_blend
              then (h.score - s.said * (1 - exp(6 * worth * (relevances[h.ordinality] - highest))))
                   / coalesce(best, 1)
              else relevances[h.ordinality] end as final
@@ -77,7 +88,8 @@ begin
     placed[chosen[place]] := true;
   end loop;
   return query
-  select h.memory_id, c.rank::integer, relevances[c.place],
+  select h.memory_id, c.rank::integer,
+         case when finals[c.place] is not null then relevances[c.place] end,
          max(coalesce(finals[c.place], 0)) over (order by c.rank desc),
          case when finals[c.place] is null then 1 else coalesce(boosts[c.place], 1) end, worth
   from   unnest(chosen) with ordinality as c(place, rank)
@@ -94,5 +106,6 @@ comment on function pgrecall.rerank is
 'close together, as those of long texts about one subject, say little; at 0 the fused order stays. '
 'A row that a path led to (via) is not lowered, and never falls below its fused place; nor is the '
 'part of a score lowered that a key or a time window gave. With mode replace the relevance alone '
-'counts. A row without relevance keeps its place, and rows behind the last relevance stay behind. '
-'Errors: 22023 another mode, a relevance outside 0 to 1.';
+'counts. A row without relevance keeps its place, as does one that untrusted_rows or source_rows '
+'put behind all others, and rows behind the last relevance stay behind. '
+'Errors: 22023 another mode, a relevance outside 0 to 1, a boost outside 0 to 1,000,000.';

@@ -68,7 +68,8 @@ comment on function pgrecall_internal._denied_trust is
 
 create or replace function pgrecall_internal._trusted_order(
   request pgrecall_internal.request, sources jsonb,
-  inout ids bigint[], inout scores double precision[], inout shares jsonb[])
+  inout ids bigint[], inout scores double precision[], inout shares jsonb[],
+  out surplus boolean[])
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -119,21 +120,24 @@ begin
     join   weighed w on w.id = d.id
   ),
   factor as (
-    select t.id, t.n, t.share, t.score, t.trust * case when t.is_over then least(1,
+    select t.id, t.n, t.share, t.score, t.is_over, t.trust * case when t.is_over then least(1,
              min(t.score * t.trust) filter (where not t.is_over) over ()
-             / max(t.score * t.trust) filter (where t.is_over) over () * 0.999) else 1 end as factor
+             / nullif(max(t.score * t.trust) filter (where t.is_over) over (), 0) * 0.999)
+             else 1 end as factor
     from   trusted t
   )
-  select array_agg(f.id order by f.score * f.factor desc, f.n),
-         array_agg(f.score * f.factor order by f.score * f.factor desc, f.n),
+  select array_agg(f.id order by f.is_over, f.score * f.factor desc, f.n),
+         array_agg(f.score * f.factor order by f.is_over, f.score * f.factor desc, f.n),
+         array_agg(f.is_over order by f.is_over, f.score * f.factor desc, f.n),
          array_agg(case when f.factor = 1 then f.share else (
            select jsonb_object_agg(a.key, a.value || jsonb_build_object(
                     'contribution', (a.value ->> 'contribution')::double precision * f.factor))
-           from   jsonb_each(f.share) as a) end order by f.score * f.factor desc, f.n)
-  into   ids, scores, shares
+           from   jsonb_each(f.share) as a) end
+           order by f.is_over, f.score * f.factor desc, f.n)
+  into   ids, scores, surplus, shares
   from   factor f;
 end;
 $$;
 comment on function pgrecall_internal._trusted_order is
 'The fused rows with scores and contributions multiplied by _denied_trust(), best first. Rows of '
-'trust 0 are left out.';
+'trust 0 are left out. surplus: which rows untrusted_rows and source_rows put behind all others.';

@@ -46,12 +46,14 @@ begin
   if isempty(during) then
     return 'empty';
   end if;
-  return tstzrange(lower(during), upper(during),
-                   case when lower_inc(during) then '[' else '(' end
-                   || case when upper_inc(during) then ']' else ')' end);
+  -- Times are whole microseconds. What reads a window compares its first one.
+  return tstzrange(
+    lower(during) + (not lower_inc(during))::integer * interval '1 microsecond',
+    upper(during), case when upper_inc(during) then '[]' else '[)' end);
 end;
 $$;
-comment on function pgrecall_internal._range_of_period is 'A window as a tstzrange.';
+comment on function pgrecall_internal._range_of_period is
+'A window as a tstzrange that holds its lower bound.';
 
 create or replace function pgrecall_internal._asked(query text)
 returns text

@@ -156,6 +156,58 @@ comment on function pgrecall_internal._refresh_neighbour_weights is
 'Recomputes the weights of messages and of those right before and after them: a message is '
 'weighted together with its neighbours.';
 
+create or replace function pgrecall_internal._counted_messages(
+  bank pgrecall.bank, message_ids bigint[], upto bigint, sign integer,
+  out lexemes text[], out changes bigint[], out total_length double precision)
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  select array_agg(c.lexeme), array_agg(sign * c.documents)
+  into   lexemes, changes
+  from   pgrecall_internal._document_counts(bank, 'message', 0, upto, message_ids) as c;
+  select sign * coalesce(sum(m.lexical_length), 0)
+  into   total_length
+  from   pgrecall.message m
+  where  m.bank_id = bank.bank_id and m.message_id = any (message_ids) and m.message_id <= upto;
+end;
+$$;
+comment on function pgrecall_internal._counted_messages is
+'What those of the given messages whose ids are not above upto add to the statistics: in how many '
+'of them each lexeme occurs, and their total length, multiplied by sign.';
+
+create or replace function pgrecall_internal._messages_beside(
+  bank text, said pgrecall_internal.message_row[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return array(
+    select distinct b.message_id
+    from   unnest(said) as s
+    cross  join lateral (
+      (select t.message_id
+       from   pgrecall.message t
+       where  t.bank_id = _messages_beside.bank and t.session_id = s.session_id
+         and  t.sent_at <= coalesce(s.sent_at, now())
+       order  by t.sent_at desc, t.message_id desc
+       limit  1)
+      union all
+      (select t.message_id
+       from   pgrecall.message t
+       where  t.bank_id = _messages_beside.bank and t.session_id = s.session_id
+         and  t.sent_at > coalesce(s.sent_at, now())
+       order  by t.sent_at, t.message_id
+       limit  1)
+    ) as b);
+end;
+$$;
+comment on function pgrecall_internal._messages_beside is
+'The stored messages right before and after those that are about to be stored.';
+
 create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
@@ -166,7 +218,10 @@ as $$
 declare
   locked       pgrecall.bank;
   message_rows pgrecall_internal.message_row[];
-  average      double precision;
+  known        pgrecall_internal.statistics;
+  beside       bigint[];
+  before       record;
+  after        record;
   new_ids      bigint[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
@@ -191,9 +246,13 @@ begin
   order  by m.session_id
   on conflict on constraint session_pkey do nothing;
 
-  select s.weighted_length into average
+  select s.* into known
   from   pgrecall_internal.statistics s
   where  s.bank_id = retain_messages.bank and s.kind = 'message';
+  if locked.message_context_weight > 0 and known.watermark is not null then
+    beside := pgrecall_internal._messages_beside(bank, message_rows);
+    before := pgrecall_internal._counted_messages(locked, beside, known.watermark, -1);
+  end if;
   with stored as (
     insert into pgrecall.message as t
            (bank_id, message_id, session_id, role, speaker, text, sent_at, content_hash,
@@ -215,7 +274,7 @@ begin
       offset 0
     ) as i
     cross  join lateral pgrecall_internal._document_weights(
-             locked, i.text, null, null, coalesce(average, 20)) as x
+             locked, i.text, null, null, coalesce(known.weighted_length, 20)) as x
     -- As in _store_memories().
     order  by i.content_hash
     on conflict (bank_id, content_hash) where content_hash is not null do nothing
@@ -224,7 +283,14 @@ begin
   select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
   if locked.message_context_weight > 0 then
     perform pgrecall_internal._refresh_neighbour_weights(
-      locked, new_ids, coalesce(average, 20));
+      locked, new_ids, coalesce(known.weighted_length, 20));
+  end if;
+  if beside <> '{}' then
+    after := pgrecall_internal._counted_messages(locked, beside, known.watermark, 1);
+    perform pgrecall_internal._recount_lexemes(
+      locked, 'message', before.lexemes || after.lexemes, before.changes || after.changes);
+    perform pgrecall_internal._recount_documents(
+      locked, 'message', 0, before.total_length + after.total_length);
   end if;
   perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 

@@ -24,10 +24,15 @@ declare
   written text;
   terms   pgrecall_internal.terms;
   known   bigint;
+  is_over boolean;
+  most    constant integer := 200;
 begin
   -- What follows an apostrophe or a quote may be begun; the s of Ana's is no word.
   if exists (select from pgrecall.lexemes(config, part)) then
     last := part;
+  elsif part is null and length(last) <= 200
+        and exists (select from pgrecall.lexemes(config, last)) then
+    last := null;  -- Punctuation ends a word as a space does.
   end if;
   -- Chinese, Japanese and Korean have no words that could be begun.
   if last ~ ('[' || pgrecall_internal._cjk() || ']') then
@@ -47,38 +52,52 @@ begin
   if last is null then
     return;
   end if;
+  -- Of a long word the beginning: the time of a pattern grows by more than its length.
+  written := '\m' || replace(nullif(pgrecall.normalised_name(left(last, 200)), ''), ' ',
+                             '[^[:alnum:]]+');
   -- A word that is typed further than its stem begins like that, but for a letter: movi, move.
   select array_agg(x.dimension) filter (where x.is_longer),
-         array_agg(x.dimension) filter (where not x.is_longer), coalesce(sum(x.document_count), 0)
-  into   begun, longer, known
+         array_agg(x.dimension) filter (where not x.is_longer), coalesce(sum(x.documents), 0),
+         count(*) > most
+  into   begun, longer, known, is_over
   from (
-    select v.dimension, v.document_count, starts_with(v.lexeme, lower(last)) as is_longer
-    from   pgrecall_internal.lexeme v
-    where  v.bank_id = bank.bank_id and v.kind = 'memory'
-      and (starts_with(v.lexeme, lower(last))
-           or length(v.lexeme) > 2 and starts_with(lower(last), left(v.lexeme, -1)))
-    order  by v.document_count desc, v.lexeme
-    limit  200
+    select v.dimension, v.documents, starts_with(v.lexeme, lower(last)) as is_longer
+    from (
+      select l.dimension, l.lexeme, l.document_count
+      from   pgrecall_internal.lexeme l
+      where  l.bank_id = bank.bank_id and l.kind = 'memory'
+      union  all
+      -- Facts that are not counted yet may hold other words.
+      select pgrecall_internal._dimension(l.lexeme), l.lexeme, 1
+      from   pgrecall.memory m
+      cross  join lateral (select concat_ws(' ', m.text, m.context, m.fact_key)) as d(content)
+      cross  join lateral pgrecall.lexemes(config, d.content) as l
+      where  m.bank_id = bank.bank_id and m.memory_id > coalesce(terms.watermark, 0)
+        and  pgrecall_internal._normalised(d.content) ~* written
+    ) as v(dimension, lexeme, documents)
+    where  starts_with(v.lexeme, lower(last))
+       or  length(v.lexeme) > 2 and starts_with(lower(last), left(v.lexeme, -1))
+    order  by v.documents desc, v.lexeme
+    limit  most + 1
   ) as x;
   -- As typed, and stemmed where it is one word: facts that are not counted yet have it too.
   whole := array(select pgrecall_internal._dimension(l.lexeme)
                  from   pgrecall.lexemes(config, last) as l);
   begun := begun || pgrecall_internal._dimension(lower(last))
            || case when cardinality(whole) = 1 then whole end;
-  -- Nothing but the text tells whether such a word goes on so, and a stop word has no lexeme.
-  -- Of a long word the beginning: the time of a pattern grows by more than its length.
-  written := replace(pgrecall.normalised_name(left(last, 200)), ' ', '[^[:alnum:]]+');
-  if written <> '' and (longer is not null or whole = '{}') then
+  -- Nothing but the text tells whether such a word goes on so, or begins one of too many, and a
+  -- stop word has no lexeme.
+  if written <> '' and (longer is not null or whole = '{}' or is_over) then
     recheck := format(
       'pgrecall_internal._normalised(concat_ws('' '', m.text, m.context, m.fact_key)) ~* %L',
-      '\m' || written);
+      written);
     if whole = '{}' then
       begun := null;
     else
       recheck := format(
         '(%s or pgrecall_internal._lexical_keys(m.bank_id, m.fact_type, m.lexical_weights)
                   && pgrecall_internal._scoped_keys($1, m.fact_type, %L))', recheck, begun);
-      begun := begun || longer;
+      begun := case when not is_over then begun || longer end;
     end if;
   end if;
   share := case when begun is null then share

@@ -87,7 +87,8 @@ create type pgrecall.recalled as (
   written_by     text,
   stored_at      timestamptz,
   trust          double precision,
-  tokens         bytea
+  tokens         bytea,
+  is_surplus     boolean
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
@@ -103,7 +104,8 @@ comment on type pgrecall.recalled is
 '(single_relations of the bank); null: none. written_by, stored_at: the role that stored the '
 'memory, and when; null for a message. trust: the trust in its source, from source_trust of the '
 'bank; 1 where it is not named. tokens: with option with_tokens, the token vectors of a memory as '
-'table embedding has them; else null.';
+'table embedding has them; else null. is_surplus: untrusted_rows or source_rows puts the row '
+'behind all others.';
 
 create type pgrecall.reranked as (
   memory_id   bigint,
@@ -215,10 +217,13 @@ create type pgrecall.preparation as (
   former_words     text[],
   log_share        real,
   embedding_model  text,
-  next_model       text
+  next_model       text,
+  prefer           text,
+  diversity        double precision
 );
 comment on type pgrecall.preparation is
-'The row of prepare_recall(): what is needed before a question is embedded.';
+'The row of prepare_recall(): what is needed before a question is embedded. prefer, diversity: '
+'these options of the bank; null: it has none.';
 
 create type pgrecall.neighbour as (
   neighbour_id bigint,

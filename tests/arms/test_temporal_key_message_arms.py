@@ -77,6 +77,21 @@ def test_windows_may_be_open_an_instant_or_none(
     assert {names[row.memory_id] for row in rows if row.score == 1} == set(found.split())
 
 
+@pytest.mark.parametrize("window", [WINDOW, "[2026-03-08,2026-03-10)"])
+def test_a_window_is_read_to_its_end_where_depth_asks_for_it(
+    connection: Connection, window: str
+) -> None:
+    create(connection)
+    boats = [{"text": f"boat {n}", "occurred": "2026-03-10"} for n in range(1100)]
+    retain(connection, boats, link="deferred")
+
+    found = call(connection, "temporal_arm", bank="b", during=window, depth=2000)
+    page = call(connection, "hybrid_recall", bank="b", query="", during=window, skip=1090)
+
+    assert len(found) == 1100
+    assert [row.rank for row in page] == [*range(1091, 1101)]
+
+
 def test_an_embedding_weighs_what_lies_in_the_window_by_similarity(connection: Connection) -> None:
     create(connection)
     same, across, opposite, bare = retain(

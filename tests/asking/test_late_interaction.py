@@ -541,6 +541,14 @@ def test_a_relevance_outside_its_range_is_refused(connection: psycopg.Connection
         reranked(connection, hits_of(2), [0.5, -2.0])
 
 
+@pytest.mark.parametrize("boost", ["NaN", "-1", "inf"])
+def test_a_boost_that_orders_nothing_is_refused(
+    connection: psycopg.Connection[Any], boost: str
+) -> None:
+    with pytest.raises(psycopg.Error, match="a boost must be between 0 and 1000000, not "):
+        reranked(connection, hits_of(2), [0.5, 0.9], [1.0, float(boost)])
+
+
 def test_rows_of_a_recall_are_reranked_in_plain_sql(
     connection: psycopg.Connection[Any], recall: Recall
 ) -> None:

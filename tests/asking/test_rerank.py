@@ -364,6 +364,35 @@ def test_more_candidates_are_reranked_than_are_returned(
     assert [(hit.text, hit.rank, hit.fused_rank) for hit in hits] == [("Maya leads Atlas", 1, 2)]
 
 
+@pytest.mark.parametrize(
+    ("of_bank", "options", "is_reranked"),
+    [
+        ({}, {"prefer": "latest"}, False),
+        ({}, {"diversity": 0.2}, False),
+        ({"prefer": "former"}, {}, False),
+        ({"diversity": 0.2}, {}, False),
+        ({"prefer": "former", "diversity": 0.2}, {"prefer": "relevant", "diversity": 0}, True),
+        ({}, {"prefer": "relevant"}, True),
+    ],
+)
+def test_what_prefer_or_diversity_orders_is_not_reranked(
+    connection_with_bank: psycopg.Connection[Any],
+    of_bank: dict[str, Any],
+    options: dict[str, Any],
+    is_reranked: bool,
+) -> None:
+    recall = Recall(connection_with_bank, embedder=toy_embed, reranker=score_by_length)
+    recall.configure_bank("b", of_bank)
+    query = "Atlas is a long project with many people"
+
+    alone = recall.recall_report("b", query, rerank_mode="replace", **options)
+    [together] = recall.recall_many("b", [query], rerank_mode="replace", **options)
+
+    assert alone.hits == together.hits
+    assert [hit.fused_rank for hit in alone.hits] == ([2, 1] if is_reranked else [1, 2])
+    assert alone.reranked == (2 if is_reranked else 0)
+
+
 def test_a_page_behind_the_candidates_is_that_of_the_fused_order(
     connection: psycopg.Connection[Any],
 ) -> None:

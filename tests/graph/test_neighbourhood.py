@@ -76,6 +76,14 @@ def test_what_has_ended_is_not_drawn_but_as_of_before(bank: Connection) -> None:
     assert edges(bank, entity_id=entity(bank, "Bo"), as_of=before) != set()
 
 
+def test_nothing_is_drawn_of_a_fact_that_does_not_hold(bank: Connection) -> None:
+    broken = memory(bank, "Cy broke the build")
+
+    call(bank, "supersede", bank="b", memory_id=broken)
+
+    assert edges(bank, memory_id=broken) == set()
+
+
 def test_versions_that_have_ended_leave_room_for_what_holds(bank: Connection) -> None:
     call(bank, "configure_bank", bank="b", settings={"replace": "key"})
     retain(bank, [{"text": "Ana met Dot", "entities": ["Ana", "Dot"]}])
@@ -102,6 +110,17 @@ def test_former_versions_leave_room_for_similar_facts(bank: Connection) -> None:
     around = edges(bank, memory_id=memory(bank, "version 8"))
 
     assert around == {("version 8", "semantic", "a twin")}
+
+
+def test_former_versions_leave_room_for_what_a_fact_caused(bank: Connection) -> None:
+    call(bank, "configure_bank", bank="b", settings={"replace": "key"})
+    for n in range(30):
+        links = [{"kind": "caused_by", "to_key": "cy"}]
+        retain(bank, [{"text": f"version {n}", "fact_key": "v", "links": links}])
+
+    around = edges(bank, memory_id=memory(bank, "Ana mentors Cy"))
+
+    assert ("version 29", "caused_by", "Ana mentors Cy") in around
 
 
 def test_what_held_before_is_drawn_whatever_came_after(bank: Connection) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from pgrecall import Recall
 from servers import kept_fixture
 from sqlcalls import Connection, call, create, recalled, refused, retain, rows, value
 
@@ -90,6 +92,64 @@ def test_few_rows_of_one_source_stand_before_others(bank: Connection) -> None:
 
     assert [row.source_id for row in found].index("handbook") == 2
     assert len(found) == 10
+
+
+@pytest.fixture
+def crowd(bank: Connection) -> Connection:
+    """Nine lies of one source, each later than the one before, and a fact of another."""
+    retain(bank, [
+        {"text": f"{LIE['text']} {n}", "source_id": f"forum:{n}",
+         "occurred": f"2026-03-{n + 1:02}", "embedding": [1, 0.1 * n]}
+        for n in range(9)
+    ])  # fmt: skip
+    retain(bank, [{"text": "A window is open", "source_id": "handbook", "embedding": [1, 2]}])
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {"forum:*": 0.9}})
+    return bank
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"fusion": "linear"},
+        {"fusion": "linear", "recency_half_life": "300 days"},
+        {"diversity": 0.9},
+        {"embedding": [-1, -2], "similarity_floor": -1, "arms": ["semantic"]},
+    ],
+    ids=str,
+)
+def test_no_order_lifts_what_is_beyond_the_rows_of_a_source(
+    crowd: Connection, options: dict[str, Any]
+) -> None:
+    found = call(crowd, "hybrid_recall", bank="b", query=QUESTION, untrusted_rows=2, **options)
+
+    assert "handbook" in {row.source_id for row in found[:3]}
+    assert [row.is_surplus for row in found] == [False] * 3 + [True] * 7
+
+
+@pytest.mark.parametrize("mode", ["blend", "replace"])
+def test_no_reranker_lifts_what_is_beyond_the_rows_of_a_source(
+    crowd: Connection, mode: Any
+) -> None:
+    def lied(_query: str, texts: Sequence[str]) -> list[float]:
+        return [0.9 + n / 1000 if "Sunday" in text else 0.1 for n, text in enumerate(texts)]
+
+    in_sql = rows(
+        crowd,
+        "select h.source_id, r.relevance from (select array(select h from pgrecall.hybrid_recall("
+        "'b', %s) as h)) as f(hits) cross join pgrecall.rerank("
+        "f.hits, array[0.91, 0.92, 0.93, 0.1] || array_fill(0.95::float8, array[6]), mode => %s)"
+        " as r join lateral unnest(f.hits) as h using (memory_id) order by r.rank",
+        QUESTION,
+        mode,
+    )
+    in_driver = Recall(crowd, embedder=None, reranker=lied).recall(
+        "b", QUESTION, rerank_mode=mode, strict=True
+    )
+
+    assert [source for source, _ in in_sql].index("handbook") == 3
+    assert [relevance for _, relevance in in_sql][4:] == [None] * 6
+    assert [hit.source_id for hit in in_driver].index("handbook") == 3
+    assert [hit.fused_rank for hit in in_driver] == [3, 2, 1, *range(4, 11)]
 
 
 def test_few_rows_of_any_source_stand_before_others_where_that_is_wanted(bank: Connection) -> None:

@@ -366,6 +366,22 @@ def test_a_window_boosts_unless_it_is_to_filter(
     assert set(filtered) == {bank["The"], bank["down"]}
 
 
+def test_a_window_without_its_lower_bound_begins_after_it(connection: Connection) -> None:
+    create(connection)
+    at, later = retain(connection, [
+        {"text": "a pump", "occurred": "2026-03-05T10:00Z"},
+        {"text": "a hull", "occurred": "2026-03-05T10:00:01Z"},
+    ])  # fmt: skip
+    window = "(2026-03-05T10:00Z, 2026-03-06)"
+
+    listed = call(connection, "list_memories", bank="b", during=window)
+    found = recall(connection, query="pump hull", during=window, time_mode="filter")
+    near = call(connection, "temporal_arm", bank="b", during=window)
+
+    assert [row.memory_id for row in listed] == [row.memory_id for row in found] == [later]
+    assert [(row.memory_id, row.score == 1) for row in near] == [(later, True), (at, False)]
+
+
 def test_as_of_answers_as_before_and_after_a_supersede(connection: Connection) -> None:
     create(connection)
     old, new = retain(

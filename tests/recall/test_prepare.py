@@ -136,6 +136,7 @@ def test_preparing_says_what_the_bank_knows(connection: Connection) -> None:
         "time_settings": {"recent_days": 7, "language": "de"},
         "former_words": ["anno dazumal", "weiland"],
         "log_share": 0.5,
+        "prefer": "latest",
     }
     create(connection, settings=settings)
     ended = ASKED - timedelta(days=2)
@@ -147,7 +148,7 @@ def test_preparing_says_what_the_bank_knows(connection: Connection) -> None:
 
     words: list[list[str]] = [[], ["anno dazumal", "weiland"]]
     times = {"recent_days": 7, "language": "de"}
-    assert row == ("wer kam?", times, ended, *words, 0.5, "old", "new")
+    assert row == ("wer kam?", times, ended, *words, 0.5, "old", "new", "latest", None)
 
 
 def test_times_are_read_as_the_bank_says(recall: Recall) -> None:

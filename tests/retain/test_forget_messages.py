@@ -115,6 +115,28 @@ def test_the_rest_is_weighed_as_if_the_erased_had_never_been(
     assert counted(connection) == found
 
 
+@pytest.mark.parametrize("minutes", [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [0, 5, 2, 1, 4, 3]])
+def test_a_message_is_counted_with_those_that_come_beside_it_later(
+    connection: Connection, minutes: list[int]
+) -> None:
+    create(connection, settings={"message_context_weight": 0.5})
+    for minute in minutes:
+        said = {"session": "s", "text": f"{WORDS[minute]} {WORDS[minute // 2]}"}
+        sent = [said | {"sent_at": f"2026-03-05T10:0{minute}Z"}]
+        call(connection, "retain_messages", bank="b", messages=sent)
+    call(connection, "retain_messages", bank="b", messages=[{"text": f"the {WORDS[5]}"}])
+    call(connection, "refresh_statistics", bank="b")
+    at_last = {"bank": "b", "during": "[2026-03-05T10:05Z, 2026-03-05T10:06Z)"}
+
+    assert value(connection, "select pgrecall.forget_messages(%s, during => %s)", *at_last.values())
+
+    found = call(connection, "message_arm", bank="b", query=WORDS[5])
+    before = counted(connection)
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+    assert len(found) == 1
+    assert {**counted(connection), "scores": before["scores"]} == before
+
+
 def test_messages_that_are_not_counted_yet_are_erased_too(connection: Connection) -> None:
     create(connection)
     (first, *_) = say(connection)

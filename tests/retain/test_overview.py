@@ -53,6 +53,8 @@ def found(bank: Connection, words: str, **arguments: Any) -> list[str]:
         ("the", ["Ana leads the deployment of Atlas"]),
         ("ana's", ["Ana leads the deployment of Atlas", "Ana moved to Porto"]),
         ("ana'po", ["Ana moved to Porto"]),
+        ("ana–moved,", ["Ana moved to Porto"]),
+        ("po,", []),
         ("don't", []),
         ("retro", ["Bo deploys on Fridays"]),
         ("max_cl", ["Raised max_client_conn to 1200"]),
@@ -77,9 +79,20 @@ def test_the_last_word_may_be_only_begun(
 
 
 def test_words_of_facts_that_are_not_counted_yet_are_found(bank: Connection) -> None:
+    bank.execute("update pgrecall_internal.statistics set document_count = 1000")
     retain(bank, [{"text": "Quokkas smile"}])
 
-    assert found(bank, "quokkas") == ["Quokkas smile"]
+    assert value(bank, "select max(waiting) from pgrecall.bank_statistics('b')") == 1
+    assert found(bank, "quokkas") == found(bank, "quok") == ["Quokkas smile"]
+    assert found(bank, "quok ") == found(bank, "uok") == []
+
+
+@pytest.mark.parametrize("words", ["item i-", "i-", "item n"])
+def test_a_word_may_begin_like_any_number_of_others(bank: Connection, words: str) -> None:
+    texts = [f"item i-{n} n{n}" for n in range(300)]
+    retain(bank, texts)
+
+    assert found(bank, words, top_k=1000) == texts[::-1]
 
 
 def test_words_are_joined_with_conditions(bank: Connection) -> None:

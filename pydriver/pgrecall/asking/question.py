@@ -144,6 +144,7 @@ class Question:
             or (settings.depends_on_bank and (has_embedding or bool(self._texts)))
         )
         self._reranking.choose(settings, embeds_query=self._embeds_query)
+        self._keep_arranged(None, None)
 
     def _name_model(self) -> None:
         """Name the model of an embedding that the caller gave without its model."""
@@ -166,6 +167,7 @@ class Question:
         self._settings = self._settings.for_bank(preparation)
         self._name_model()
         self._reranking.choose(self._settings, embeds_query=self._embeds_query)
+        self._keep_arranged(preparation.prefer, preparation.diversity)
         self._embedded_text = preparation.embedded_text
         self.log_share = preparation.log_share
         if self._reads_time and self._query.strip():
@@ -207,8 +209,7 @@ class Question:
     def _read_latest_or_former(self, preparation: Preparation) -> None:
         """Prefer the latest or a former state if the query asks for it.
 
-        Hits that say nearly the same are then ordered by time. A reranker would undo that, so there
-        is none.
+        Hits that say nearly the same are then ordered by time, and not reranked.
         """
         options = cast("dict[str, object]", self._arguments["options"])
         language = self._language or preparation.time_settings.get("language", "en")
@@ -229,6 +230,19 @@ class Question:
             options["prefer"] = direction
             self._reranking.reranker = None
             options.pop("with_tokens", None)
+
+    def _keep_arranged(self, prefer: str | None, diversity: float | None) -> None:
+        """Leave the reranker out where prefer or diversity orders hits: it would undo that.
+
+        Args:
+            prefer: The option of the bank, which one of the call overrides.
+            diversity: Likewise.
+
+        """
+        options = cast("dict[str, object]", self._arguments["options"])
+        is_preferring = options.get("prefer", prefer) in ("latest", "former")
+        if is_preferring or options.get("diversity", diversity):
+            self._reranking.reranker = None
 
     def embed(self, *, is_strict: bool = False) -> Iterator[Pending[Any]]:
         """Embed all texts of the question; wait for what is yielded.

@@ -110,9 +110,12 @@ class Order:
             scores: The relevance of the first hits. The others follow in fused order.
 
         Returns:
-            All hits; those that were read have a rerank_score.
+            All hits; those that were read have a rerank_score, but for what untrusted_rows and
+            source_rows put behind all others.
 
         """
+        within = (n for n, hit in enumerate(self._hits) if hit.is_surplus)
+        scores = scores[: next(within, None)]
         read = self._hits[: len(scores)]
         likely = [self._likely(place, score) for place, score in enumerate(scores)]
         if self._is_blend:

@@ -35,7 +35,8 @@ class RecallOptions(SqlOptions, total=False):
         anchors: Times that a clause such as "since I joined" refers to: a mapping from the clause
             in lower case ("i joined") to a datetime, or a function, which may return None.
         reference_time: The moment of asking, which "yesterday" counts back from. Default: now.
-        rerank: Whether to rerank. Default: True if the client has a reranker.
+        rerank: Whether to rerank. Default: True if the client has a reranker. Hits that prefer or
+            diversity orders are not reranked.
         candidates: How many of the best hits to rerank, at least 1. Default: 40. A cross-encoder
             stops when the first places are settled, after at least 12 hits, or 36 if 20 are
             returned.

@@ -135,6 +135,7 @@ def rerank(
             "score": hit.score,
             "arms": {name: {"contribution": arm.contribution} for name, arm in hit.arms.items()},
             "via": {} if hit.via else None,  # that there is one
+            "is_surplus": hit.is_surplus,
         }
         for hit in hits
     ]

@@ -13,6 +13,7 @@ order of this file; each replaces its match by fewer items, until spans are left
     J now       j to date    @ year to date            * this time  f fuzzy word
     e eom, eoy  r recent     h all        # week beginning           c clock  u hour, minute
     K ago, said before the time           Z a decade, by name
+    > more than     < less than           x the same
     | or        - / . ,      themselves   ; and " other punctuation  z any other word
     C a Cycle   X a Span
 """
@@ -482,7 +483,7 @@ def _calendar_unit(scan: Scan, got: Group) -> Value:
     return Span(first.start, last.end, "range", 0.9)
 
 
-@rule(r"Y(?P<y>[yn])|(?P<u>U)O?T?(?P<n>y|n(?!U))")
+@rule(r"Y(?P<y>y(?![-/]n)|n)|(?P<u>U)O?T?(?P<n>y(?![-/]n)|n(?!U))")
 def _numbered_unit(scan: Scan, got: Group) -> Value:
     """Read "the year 2012", "cy18", "week 27", "los años 80", "el día 5"."""
     unit, language = got["u"], scan.language
@@ -502,9 +503,9 @@ def _numbered_unit(scan: Scan, got: Group) -> Value:
     return cal.period("year", date(scan.full_year(number) if number < 100 else number, 1, 1))
 
 
-@rule(r"(?P<c>C)(?P<s>[-t&|])T?(?P<d>[no])(?![A-Zu])")
+@rule(r"(?P<c>C)(?:(?:,T?[no])*,?(?P<s>[&|])|(?P<s2>[-t]))T?(?P<d>[no])(?![A-Zu])")
 def _days_after_month(scan: Scan, got: Group) -> Value:
-    """Read the second day of "May 3 to 7", "May 3 and 4" and "between May 3 and 7"."""
+    """Read the last day of "May 3 to 7", "May 3, 4 and 6" and "between May 3 and 7"."""
     c, *between, d = got.all()
     start, end = c.value.at(2000) or c.value.at(2004) or (None, None), d.value
     if c.value.unit != "year" or c.value.kind != "day" or c.value.weak or not 0 < end < 32:
@@ -512,7 +513,7 @@ def _days_after_month(scan: Scan, got: Group) -> Value:
     first = start[0] if isinstance(start, tuple) else start
     if first is None or scan.counted(d):
         return None
-    if got.match["s"] in "&|" and d.letter == "n" and scan.continued(d):
+    if got.item("s") and d.letter == "n" and scan.continued(d):
         return None
     last = cal.day_of_year(first.month, end) if end > first.day else cal.day_of_month(end)
     if last is None:
@@ -632,12 +633,14 @@ def _this_morning(scan: Scan, got: Group) -> Value:
     return span
 
 
-@rule(rf"(?P<r>R)(?P<d>U)(?:(?P<r2>R)(?P<u>U)|(?P<l>{AMOUNT})g)")
+@rule(rf"(?:(?P<r>R)|x)(?P<d>U)(?:O?T?(?P<r2>R)(?P<u>U)|(?P<l>{AMOUNT})g)")
 def _same_unit(scan: Scan, got: Group) -> Value:
-    """Read "this day last year", "this month two years ago"."""
+    """Read "this day last year", "the same month two years ago"."""
     unit, other = got["d"], got["u"] or got.all("l")[-1].value
     units = cal.SIZES
-    if got["r"] != (0, "this") or unit == "weekend" or units.index(unit) >= units.index(other):
+    if got["r"] not in (None, (0, "this")) or unit == "weekend":
+        return None
+    if units.index(unit) >= units.index(other):
         return None
     if got["r2"] is None:
         day = _shift(scan.today, got.all("l"), -1)
@@ -726,6 +729,18 @@ def _rolling_units(scan: Scan, got: Group) -> Value:
     return _rolling(scan, shift, got["u"], numbers[-1].value)
 
 
+@rule(r"(?P<r>R)(?P<u>U)(?P<b>B)(?!U)")
+def _rolling_and_a_half(scan: Scan, got: Group) -> Value:
+    """Read "the past year and a half"."""
+    half = got.item("b")
+    if half is None or got["r"][0] >= 0:
+        return None
+    if scan.language.lexicon.get(scan.words[half.first], ("", None))[0] != "&":
+        return None  # "last year half of them"
+    one = Item("n", 1, half.first, half.last)
+    return Span(_shift(scan.today, [one, *got.all()[1:]], -1), scan.today + DAY, "rolling", 0.8)
+
+
 @rule(
     r"(?<=[Ti])(?P<r>R)A?(?P<n>[nNvy])(?P<h>u)(?!O)|(?:A?(?P<a>[nNvyA])|A?B)(?P<h2>u)(?P<b>B)?g"
     r"|(?<=T)(?P<r2>R)(?P<h3>u)(?!O)"
@@ -774,6 +789,8 @@ def _relative_unit(scan: Scan, got: Group) -> Value:
     if got["r"] is None or (got["r"][1] in ("past", "last") and plural):
         return _rolling(scan, -1, unit, 3) if plural else None
     shift, word = got["r"]
+    if plural and word == "coming" and unit != "weekend":
+        return _rolling(scan, 1, unit, 3)
     if unit == "day" and word not in ("this", "past"):
         return None
     span = cal.period(unit, scan.today, shift)
@@ -865,13 +882,25 @@ def _day_and_ago(scan: Scan, got: Group) -> Value:
     return Span(start, start + DAY, "day", 0.9, hours=day.hours)
 
 
-@rule(rf"(?P<l>{AMOUNT})g")
+@rule(rf"(?<!UO)(?P<m>[<>i])?(?P<l>{AMOUNT})g")
 def _ago(scan: Scan, got: Group) -> Value:
+    """Read "three weeks ago", "more than two years ago"."""
     parts = got.all("l")
     units = [item.value for item in parts if item.letter == "U"]
+    count = next((item.value for item in parts if item.letter in "nNyA"), 1)
+    bound = got.item("m")
+    if bound is not None and (bound.letter != "i" or bound.value == "over"):
+        either = _either(parts)
+        day = _shift(scan.today, either[0] if either else parts, -1)
+        if bound.letter == "<":
+            return Span(day, scan.today + DAY, "range", 0.7)
+        return Span(None, day + DAY if bound.value == "least" else day, "open", 0.7)
+    if bound is not None:
+        return None
     if units == ["weekend"]:
-        count = next((item.value for item in parts if item.letter in "nNyA"), 1)
         return cal.period("weekend", _last_weekend(scan), 1 - count)
+    if units == ["quarter"]:
+        return cal.period("quarter", scan.today, -count)
     if either := _either(parts):
         far, near = (_shift(scan.today, one, -1) for one in either)
         return Span(far, near + DAY, "range", 0.7) if far < near else None
@@ -894,6 +923,14 @@ def _few_ago(scan: Scan, got: Group) -> Value:
     if unit == "day":
         return Span(today - few * DAY, today - (few - 1) * DAY, "fuzzy", 0.6)
     return Span(cal.add(today, unit, -few), cal.add(today, unit, -1), "fuzzy", 0.6)
+
+
+@rule(r"(?P<n>[nA])(?P<p>P)g")
+def _nights_ago(scan: Scan, got: Group) -> Value:
+    """Read "two nights ago"."""
+    span = cal.period("day", scan.today, -got["n"])
+    span.hours = _hours_of(got.item("p"))
+    return span
 
 
 @rule(r"(?P<n>[nA])(?P<c>[WC])g")
@@ -1173,7 +1210,7 @@ def _part_of_year(scan: Scan, got: Group) -> Value:
 
 
 @rule(
-    rf"T?(?:(?P<l>{AMOUNT})|(?P<u>U)|(?P<p>P)(?=b))"
+    rf"T?(?:(?P<l>{AMOUNT})|(?P<u>U)|(?<![WDRXC])(?P<p>P)(?=[ab]))"
     r"(?:(?P<s>[abFs])T?(?P<x>[XCy])|(?P<s2>[abF])(?P<w>W)(?!T?[no]))"
 )
 def _offset(scan: Scan, got: Group) -> Value:
@@ -1188,7 +1225,7 @@ def _offset(scan: Scan, got: Group) -> Value:
         day = value.earliest(scan.today + DAY)  # "3 days from Tuesday" is ahead
     sign = -1 if side == "b" else 1
     unit = "day" if got.item("p") else got["u"]
-    if day is None or (unit and side in "Fs"):
+    if day is None or (unit and side in "Fs") or got.item("p") and day.kind != "day":
         return None
     if unit and unit != "day":
         if unit == "weekend":
@@ -1291,6 +1328,19 @@ def _hours_of_day(scan: Scan, got: Group) -> Value:
             return None
         weak = ""
     return replace(value, hours=hours, weak=weak)
+
+
+@rule(r"(?P<x>[XC]),?(?P<s>[abs])T?(?P<c>[cP])(?![XCWDO])")
+def _since_hour_of_day(scan: Scan, got: Group) -> Value:
+    """Read "yesterday after 5 pm", "on Tuesday before noon"."""
+    value: Span | Cycle = got["x"]
+    opens, closes = hours = _hours_of(got.item("c"))
+    if value.kind != "day" or hours == cal.WHOLE_DAY or value.hours != cal.WHOLE_DAY:
+        return None
+    side, last = got.match["s"], cal.WHOLE_DAY[1]
+    if side == "b":
+        return replace(value, hours=(0, opens)) if opens else None
+    return replace(value, hours=(opens if side == "s" else min(_moment(hours), closes), last))
 
 
 def _is_habit(scan: Scan) -> bool:

@@ -137,7 +137,7 @@ class Scan:
     def _classify(self) -> None:
         token, count = 0, len(self.words)
         while token < count:
-            found = self._phrase(token) or [self._item(token)]
+            found = self._phrase(token) or self._and_a_half(token) or [self._item(token)]
             self.items += found
             token = found[-1].last
         self.letters = "".join([item.letter for item in self.items])
@@ -193,6 +193,18 @@ class Scan:
                 for n, (letter, one) in enumerate(zip(letters, values, strict=True))
             ]
         return None
+
+    def _and_a_half(self, token: int) -> list[Item] | None:
+        """Read "1.5 years" as "one and a half years"."""
+        number, mark, half, unit = (self.word(token + n) for n in range(4))
+        if mark not in (".", ",") or half != "5" or not number.isdecimal() or len(number) > 2:
+            return None
+        if not (self.glued(token + 1) and self.glued(token + 2)) or self.glued(token):
+            return None
+        if self.language.lexicon.get(unit, ("", None))[0] != "U":
+            return None
+        middle = token + 1
+        return [Item("n", int(number), token, middle), Item("B", None, middle, token + 3)]
 
     def _item(self, token: int) -> Item:
         word = self.words[token]
@@ -407,6 +419,10 @@ class Scan:
             year = item.value.first.year
             if language.has_capital_nouns:  # "was habe ich 2019 gemacht"
                 in_context = in_context or before in language.little and ends
+            elif (article or before in language.possessives or before.endswith("'s")) and not ends:
+                # "the 2025 budget", but neither "the 2000 users" nor "the 2025 Corolla"
+                is_recent = 1970 <= year <= self.today.year + 5 and year % 100 > 0
+                in_context = in_context or is_recent and not self._is_capital(item.last)
             return (in_context and 1500 <= year <= self.today.year + 20) or alone
         if weak == "month":
             word = item.value.word

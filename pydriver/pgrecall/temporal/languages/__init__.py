@@ -27,8 +27,8 @@ _ONE = r"(?:AU\|n|(?:(?:A\|n|A?n(?:[-|t]n)?|[ANy])B?|B)UB?)"
 AMOUNT = rf"(?:{_ONE}(?:[,&]|,&)?){{0,3}}{_ONE}"
 _LENGTH = rf"(?:{AMOUNT}|A?v[UWS]|[nA][WS]|(?:A?[nNvyA]|A?B)uB?)"
 SINCE = (rf"(s)({_LENGTH})(?!g)", "1 2 g")  # "seit drei Tagen" is since three days ago
-AGO_FIRST = (rf"K({_LENGTH})g?", "1 g")  # "hace tres días"
-BEFORE_AS_AGO = (rf"(?<!U)b({_LENGTH})(?!g)", "1 g")  # "vor drei Tagen"
+AGO_FIRST = (rf"K([<>]?{_LENGTH})g?", "1 g")  # "hace tres días"
+BEFORE_AS_AGO = (rf"(?<!U)b([<>i]?{_LENGTH})(?!g)", "1 g")  # "vor drei Tagen"
 SKIPPING_FIRST = (r"(V)([UWS])", "2 1")  # "vorletzte Woche"
 # "los 3 días siguientes", "semana pasada", "les six premiers mois"
 ADJECTIVE_LAST = (

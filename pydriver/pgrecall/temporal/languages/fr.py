@@ -139,6 +139,9 @@ _put("DP", (0, NIGHT), "cette nuit")
 _put("DP", (-1, NIGHT), "la nuit (dernière/passée)")
 _put("D", -2, "avant - hier, avant hier")
 _put("D", 2, "après - demain, après demain")
+_put(">", None, "plus de, plus d'")
+_put(">", "least", "au moins")
+_put("<", None, "moins de, moins d', pas plus de, pas plus d', au plus")
 _put("J", None, "maintenant, à présent, présent")
 _put("J", "date", "date (actuelle/courante/d' aujourd' hui/du jour), ce jour, moment présent")
 _put("j", None, "jusqu' à présent, jusqu' à maintenant, jusqu' ici, à ce jour")
@@ -176,7 +179,7 @@ _put("E", "rest", "reste")
 _put(
     "K",
     None,
-    "il y a, il y a (environ/presque/à peu près/plus de/moins de), il ya, y a, voilà, ça fait",
+    "il y a, il y a (environ/presque/à peu près), il ya, y a, voilà, ça fait",
 )
 _put("l", None, "plus tard, à partir de maintenant")
 _put("n", 2, "couple de")
