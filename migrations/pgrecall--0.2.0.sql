@@ -3131,6 +3131,14 @@ return (
 comment on function pgrecall_internal._union_all is
 'A statement of one branch per fact type; {fact_type} in the branch becomes the literal.';
 
+create or replace function pgrecall_internal._holds(
+  valid_from timestamptz, valid_to timestamptz, at timestamptz)
+returns boolean
+language sql immutable parallel safe
+return (valid_from is null or valid_from <= at) and (valid_to is null or valid_to > at);
+comment on function pgrecall_internal._holds is
+'Whether what is valid from one time to another, null being open, holds at a time; inlined.';
+
 create or replace function pgrecall_internal._visible_sql(filter jsonb)
 returns text
 language sql stable parallel safe
@@ -9057,6 +9065,78 @@ comment on function pgrecall.neighbours is
 'latest 50 memories of each type per entity are considered. Superseded memories are included. '
 'Errors: RC001, RC010 unknown memory, 22023.';
 
+create or replace function pgrecall_internal._relations_of(
+  bank text, entity_ids bigint[], at timestamptz, most integer)
+returns table (
+  from_id bigint, kind text, to_id bigint, confidence real, memory_id bigint, is_forth boolean)
+language plpgsql stable parallel safe rows 1000
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select r.*
+  from   unnest(entity_ids) as u(id)
+  cross  join lateral (
+    (select o.from_id, o.kind, o.to_id, o.confidence, o.memory_id, true
+     from   pgrecall.relation o
+     -- "between" rather than "=", so that only one index provides this order. A relation that does
+     -- not hold must not take the place of one that does. Not exists(): a join could read all
+     -- memories of a bank that was never analysed.
+     where  o.bank_id = _relations_of.bank and o.from_id between u.id and u.id
+       and  pgrecall_internal._holds(o.valid_from, o.valid_to, at)
+       and  (select pgrecall_internal._holds(m.valid_from, m.valid_to, at)
+             from   pgrecall.memory m
+             where  m.bank_id = _relations_of.bank and m.memory_id = o.memory_id)
+     order  by o.from_id desc, o.relation_id desc
+     limit  most)
+    union all
+    (select i.from_id, i.kind, i.to_id, i.confidence, i.memory_id, false
+     from   pgrecall.relation i
+     where  i.bank_id = _relations_of.bank and i.to_id between u.id and u.id
+       and  pgrecall_internal._holds(i.valid_from, i.valid_to, at)
+       and  (select pgrecall_internal._holds(m.valid_from, m.valid_to, at)
+             from   pgrecall.memory m
+             where  m.bank_id = _relations_of.bank and m.memory_id = i.memory_id)
+     order  by i.to_id desc, i.relation_id desc
+     limit  most)
+  ) as r;
+end;
+$$;
+comment on function pgrecall_internal._relations_of is
+'The newest relations of entities that hold at a time, as do the facts that state them: at most '
+'most of an entity in each direction. is_forth: from_id is one of the entities.';
+
+create or replace function pgrecall_internal._facts_about(
+  bank text, entity_ids bigint[], at timestamptz, most integer)
+returns table (entity_id bigint, memory_id bigint, confidence real)
+language plpgsql stable parallel safe rows 1000
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select u.id, x.memory_id, x.confidence
+  from   unnest(entity_ids) as u(id)
+  cross  join pgrecall.fact_type t
+  cross  join lateral (
+    select m.memory_id, m.confidence
+    from   pgrecall.mention m
+    where  m.bank_id = _facts_about.bank and m.entity_id = u.id
+      and  m.fact_type between t.fact_type and t.fact_type
+      and  (select pgrecall_internal._holds(f.valid_from, f.valid_to, at)
+            from   pgrecall.memory f
+            where  f.bank_id = _facts_about.bank and f.memory_id = m.memory_id)
+    order  by m.fact_type desc, m.memory_id desc
+    limit  most
+  ) as x
+  where  t.bank_id = _facts_about.bank;
+end;
+$$;
+comment on function pgrecall_internal._facts_about is
+'The newest facts that mention entities and hold at a time: at most most of each type for an '
+'entity.';
+
 create or replace function pgrecall_internal._steps(bank text, entity_ids bigint[])
 returns table (from_id bigint, to_id bigint, via text, memory_id bigint, is_forth boolean)
 language plpgsql stable parallel safe rows 1000
@@ -9067,63 +9147,19 @@ begin
   return query
   select distinct on (n.to_id) n.from_id, n.to_id, n.via, n.memory_id, n.is_forth
   from (
-    select f.id as from_id, r.to_id, r.kind as via, r.memory_id, true as is_forth, 0 as place
-    from   unnest(entity_ids) as f(id)
-    cross  join lateral (
-      select o.to_id, o.kind, o.memory_id
-      from   pgrecall.relation o
-      -- "between" as in entity_walk(): for the index. Facts that have ended must not take the
-      -- place of those that hold; not exists(): as in _hop().
-      where  o.bank_id = _steps.bank and o.from_id between f.id and f.id
-        and  (o.valid_from is null or o.valid_from <= now())
-        and  (o.valid_to is null or o.valid_to > now())
-        and  (
-               select true from pgrecall.memory m
-               where  m.bank_id = _steps.bank and m.memory_id = o.memory_id
-                 and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
-      order  by o.from_id desc, o.relation_id desc
-      limit  50
-    ) as r
+    select case when r.is_forth then r.from_id else r.to_id end,
+           case when r.is_forth then r.to_id else r.from_id end, r.kind, r.memory_id, r.is_forth, 0
+    from   pgrecall_internal._relations_of(_steps.bank, entity_ids, now(), 50) as r
     union all
-    select f.id, r.from_id, r.kind, r.memory_id, false, 0
-    from   unnest(entity_ids) as f(id)
+    select f.entity_id, x.entity_id, 'mentioned with', f.memory_id, true, 1
+    from   pgrecall_internal._facts_about(_steps.bank, entity_ids, now(), 50) as f
     cross  join lateral (
-      select i.from_id, i.kind, i.memory_id
-      from   pgrecall.relation i
-      where  i.bank_id = _steps.bank and i.to_id between f.id and f.id
-        and  (i.valid_from is null or i.valid_from <= now())
-        and  (i.valid_to is null or i.valid_to > now())
-        and  (
-               select true from pgrecall.memory m
-               where  m.bank_id = _steps.bank and m.memory_id = i.memory_id
-                 and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
-      order  by i.to_id desc, i.relation_id desc
-      limit  50
-    ) as r
-    union all
-    select f.id, x.entity_id, 'mentioned with', x.memory_id, true, 1
-    from   unnest(entity_ids) as f(id)
-    cross  join pgrecall.fact_type t
-    cross  join lateral (
-      select m.memory_id
-      from   pgrecall.mention m
-      where  m.bank_id = _steps.bank and m.entity_id = f.id
-        and  m.fact_type between t.fact_type and t.fact_type
-        and  (
-               select true from pgrecall.memory x
-               where  x.bank_id = _steps.bank and x.memory_id = m.memory_id
-                 and  x.valid_from <= now() and (x.valid_to is null or x.valid_to > now()))
-      order  by m.fact_type desc, m.memory_id desc
-      limit  50
-    ) as l
-    cross  join lateral (
-      select o.entity_id, o.memory_id
+      select o.entity_id
       from   pgrecall.mention o
-      where  o.bank_id = _steps.bank and o.memory_id = l.memory_id and o.entity_id <> f.id
+      where  o.bank_id = _steps.bank and o.memory_id = f.memory_id and o.entity_id <> f.entity_id
       limit  20
     ) as x
-    where  t.bank_id = _steps.bank
-  ) as n
+  ) as n(from_id, to_id, via, memory_id, is_forth, place)
   where  n.to_id <> all (entity_ids)
   -- A relation precedes a mention, and a newer fact precedes an older one.
   order  by n.to_id, n.place, n.memory_id desc, n.via, n.from_id;
@@ -10453,54 +10489,12 @@ begin
   with edge as (
     select 'entity' as from_kind, r.from_id, r.kind, 'entity' as to_kind, r.to_id,
            r.confidence as weight, r.memory_id
-    from   unnest(entity_ids) as f(id)
-    cross  join lateral (
-      (select o.from_id, o.kind, o.to_id, o.confidence, o.memory_id
-       from   pgrecall.relation o
-       -- "between": as in _steps(), for the index. A fact that does not hold must not take the
-       -- place of one that does.
-       where  o.bank_id = (_hop.bank).bank_id and o.from_id between f.id and f.id
-         and  coalesce(o.valid_from, '-infinity') <= _hop.as_of
-         and  coalesce(o.valid_to, 'infinity') > _hop.as_of
-         and  (
-                select true from pgrecall.memory m
-                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = o.memory_id
-                  and  m.valid_from <= _hop.as_of
-                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
-       order  by o.from_id desc, o.relation_id desc
-       limit  25)
-      union all
-      (select i.from_id, i.kind, i.to_id, i.confidence, i.memory_id
-       from   pgrecall.relation i
-       where  i.bank_id = (_hop.bank).bank_id and i.to_id between f.id and f.id
-         and  coalesce(i.valid_from, '-infinity') <= _hop.as_of
-         and  coalesce(i.valid_to, 'infinity') > _hop.as_of
-         and  (
-                select true from pgrecall.memory m
-                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = i.memory_id
-                  and  m.valid_from <= _hop.as_of
-                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
-       order  by i.to_id desc, i.relation_id desc
-       limit  25)
-    ) as r
+    from   pgrecall_internal._relations_of(
+             (_hop.bank).bank_id, entity_ids, _hop.as_of, 25) as r
     union all
-    select 'memory', x.memory_id, 'mentions', 'entity', f.id, x.confidence, x.memory_id
-    from   unnest(entity_ids) as f(id)
-    cross  join pgrecall.fact_type t
-    cross  join lateral (
-      select m.memory_id, m.confidence
-      from   pgrecall.mention m
-      where  m.bank_id = (_hop.bank).bank_id and m.entity_id = f.id
-        and  m.fact_type between t.fact_type and t.fact_type
-        and  (
-               select true from pgrecall.memory x
-               where  x.bank_id = (_hop.bank).bank_id and x.memory_id = m.memory_id
-                 and  x.valid_from <= _hop.as_of
-                 and  (x.valid_to is null or x.valid_to > _hop.as_of))
-      order  by m.fact_type desc, m.memory_id desc
-      limit  10
-    ) as x
-    where  t.bank_id = (_hop.bank).bank_id
+    select 'memory', x.memory_id, 'mentions', 'entity', x.entity_id, x.confidence, x.memory_id
+    from   pgrecall_internal._facts_about(
+             (_hop.bank).bank_id, entity_ids, _hop.as_of, 10) as x
     union all
     select 'memory', f.id, 'mentions', 'entity', x.entity_id, x.confidence, f.id
     from   unnest(memory_ids) as f(id)
@@ -10532,11 +10526,9 @@ begin
       select u.*
       from   pgrecall_internal._similar_memories(
                bank, case when hop = 1 then memory_ids else '{}' end, 0.7, 50) as u
-      where (
-              select true from pgrecall.memory m
-              where  m.bank_id = (_hop.bank).bank_id and m.memory_id = u.to_id
-                and  m.valid_from <= _hop.as_of
-                and  (m.valid_to is null or m.valid_to > _hop.as_of))
+      where  (select pgrecall_internal._holds(m.valid_from, m.valid_to, _hop.as_of)
+              from   pgrecall.memory m
+              where  m.bank_id = (_hop.bank).bank_id and m.memory_id = u.to_id)
       order  by u.similarity desc, u.to_id desc
       limit  5
     ) as s
@@ -10545,12 +10537,9 @@ begin
          e.to_id, null::text, null::bigint, e.weight,
          case when e.to_kind = 'entity' then e.memory_id end, null::real, null::real
   from   edge e
-  -- Not exists(): a join could read all memories of a bank that was never analysed.
-  where  (
-           select true from pgrecall.memory m
-           where  m.bank_id = (_hop.bank).bank_id and m.memory_id = e.memory_id
-             and  m.valid_from <= _hop.as_of
-             and  (m.valid_to is null or m.valid_to > _hop.as_of));
+  where  (select pgrecall_internal._holds(m.valid_from, m.valid_to, _hop.as_of)
+          from   pgrecall.memory m
+          where  m.bank_id = (_hop.bank).bank_id and m.memory_id = e.memory_id);
 end;
 $$;
 comment on function pgrecall_internal._hop is
@@ -19150,8 +19139,7 @@ begin
         and  x.entity_id = any (entity_ids)
     ) as e
     where  m.memory_id <> memory.memory_id and m.fact_type = memory.fact_type
-      and  m.valid_from <= coalesce(near_copies.as_of, now())
-      and  (m.valid_to is null or m.valid_to > coalesce(near_copies.as_of, now()))
+      and  pgrecall_internal._holds(m.valid_from, m.valid_to, coalesce(near_copies.as_of, now()))
       and  pgrecall_internal._numbers_and_negations(m.text)
            = pgrecall_internal._numbers_and_negations(memory.text)
   ) as c
