@@ -5744,36 +5744,6 @@ comment on view pgrecall.fact is
 -- settings of the bank. The vocabulary is a snapshot of the most frequent lexemes:
 -- vocabulary_drift() compares with it.
 
-create or replace function pgrecall_internal._documents(
-  bank text, kind text, after bigint, upto bigint, ids bigint[] default null)
-returns table (id bigint, content text, context text, fact_key text)
-language plpgsql stable parallel safe rows 1000
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-declare
-  owner pgrecall.bank := pgrecall_internal._bank(bank);
-begin
-  if kind = 'memory' then
-    return query
-    select m.memory_id, m.text, m.context, m.fact_key
-    from   pgrecall.memory m
-    where  m.bank_id = _documents.bank and m.memory_id > _documents.after
-      and  m.memory_id <= upto and (ids is null or m.memory_id = any (ids));
-  else
-    return query
-    select m.message_id, m.text,
-           pgrecall_internal._message_context(owner, row(m.*)::pgrecall.message), null::text
-    from   pgrecall.message m
-    where  m.bank_id = _documents.bank and m.message_id > _documents.after
-      and  m.message_id <= upto and (ids is null or m.message_id = any (ids));
-  end if;
-end;
-$$;
-comment on function pgrecall_internal._documents is
-'The texts that the lexical arm (memory) or the message arm (message) indexes, of documents with '
-'ids above after, up to upto; with ids only of these.';
-
 create or replace function pgrecall_internal._document_counts(
   bank pgrecall.bank, kind text, after bigint, upto bigint, ids bigint[] default null)
 returns table (lexeme text, documents bigint)
@@ -5784,17 +5754,29 @@ as $$
 begin
   return query
   select x.lexeme, count(*)
-  from   pgrecall_internal._documents(bank.bank_id, kind, after, upto, ids) as d
+  from (
+    select m.text, m.context, m.fact_key, bank.context_weight
+    from   pgrecall.memory m
+    where  kind = 'memory' and m.bank_id = bank.bank_id
+      and  m.memory_id > after and m.memory_id <= upto
+      and  (ids is null or m.memory_id = any (ids))
+    union all
+    select m.text, pgrecall_internal._message_context(bank, row(m.*)::pgrecall.message), null,
+           bank.message_context_weight
+    from   pgrecall.message m
+    where  kind = 'message' and m.bank_id = bank.bank_id
+      and  m.message_id > after and m.message_id <= upto
+      and  (ids is null or m.message_id = any (ids))
+  ) as d
   cross  join lateral pgrecall_internal._field_lexemes(
-           bank.text_search_config::regconfig, d.content, d.context,
-           case kind when 'memory'
-             then bank.context_weight else bank.message_context_weight end,
-           d.fact_key, bank.key_weight) as x
+           bank.text_search_config::regconfig, d.text, d.context, d.context_weight, d.fact_key,
+           bank.key_weight) as x
   group  by x.lexeme;
 end;
 $$;
 comment on function pgrecall_internal._document_counts is
-'In how many documents of a kind, as _documents() chooses them, each lexeme occurs.';
+'In how many documents of a kind with ids above after, up to upto, each lexeme occurs; with ids '
+'only in these.';
 
 create or replace function pgrecall_internal._top_lexemes(bank text)
 returns text[]
@@ -7026,14 +7008,6 @@ end;
 $$;
 comment on function pgrecall_internal._range_of_period is 'A window as a tstzrange.';
 
-create or replace function pgrecall_internal._asked(query text)
-returns text
-language sql immutable parallel safe
--- Only the beginning of a very long text is searched.
-return left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
-comment on function pgrecall_internal._asked is
-'A query, trimmed and cut to its first 16,000 characters; empty for null.';
-
 create or replace function pgrecall_internal._parsed_request(request pgrecall_internal.request)
 returns pgrecall_internal.request
 language plpgsql stable parallel safe
@@ -7204,7 +7178,8 @@ begin
   if options <> '{}' then
     request.options := pgrecall_internal._resolved_options(request.options, options);
   end if;
-  request.query := pgrecall_internal._asked(query);
+  -- Only the beginning of a very long text is searched.
+  request.query := left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
   if octet_length(request.query) > length(request.query) then
     request.query := pgrecall_internal._normalised(request.query);
   end if;
@@ -10987,18 +10962,6 @@ comment on function pgrecall.rename_entity is
 'Gives an entity another name; the old one stays an alias. Errors: RC001, RC013 unknown entity, '
 '22023 unusable name.';
 
-create or replace function pgrecall_internal._trigrams(name text)
-returns text[]
-language sql immutable parallel safe
-return array(
-  select distinct substr('  ' || w.word || ' ', g.n, 3)
-  from   string_to_table(name, ' ') as w(word),
-         generate_series(1, length(w.word) + 1) as g(n)
-  order  by 1
-);
-comment on function pgrecall_internal._trigrams is
-'Runs of three letters of a normalised name, each word with two spaces before it and one after.';
-
 create or replace function pgrecall_internal._similar_entities(bank text, top_k integer)
 returns table (entity_id bigint, other_id bigint, likeness double precision, is_part boolean,
                reason text)
@@ -11012,7 +10975,11 @@ begin
   with named as materialized (
     select a.entity_id, a.alias, pgrecall_internal._kind_class(e.kind) as kind,
            array(select w from string_to_table(a.alias, ' ') as w order by w) as words,
-           pgrecall_internal._trigrams(a.alias) as trigrams,
+           -- Of each word with two spaces before it and one after.
+           array(select distinct substr('  ' || w.word || ' ', g.n, 3)
+                 from   string_to_table(a.alias, ' ') as w(word),
+                        generate_series(1, length(w.word) + 1) as g(n)
+                 order  by 1) as trigrams,
            row_number() over (order by a.entity_id, a.alias) as n
     from (
       select x.entity_id, x.kind
@@ -11360,27 +11327,6 @@ comment on function pgrecall.pending_links is
 -- alias or entity at a time, each in a lateral subquery with a limit, so that they use the index
 -- also before the tables are analysed.
 
-create or replace function pgrecall_internal._fact_mentions(
-  facts pgrecall_internal.fact_row[], memory_ids bigint[])
-returns setof pgrecall_internal.fact_mention
-language sql immutable parallel safe
-begin atomic
-  with ranked as (
-    select f.n, f.fact_type, e.name, e.alias, e.kind, e.kind_class,
-           row_number() over (partition by f.n, e.alias, e.kind_class order by e.name) as copy,
-           e.kind_class is null and count(e.kind_class) over (partition by f.n, e.alias) > 0
-             as has_kind_elsewhere
-    from   unnest(facts) as f
-    cross  join lateral unnest(f.names) as e
-  )
-  select r.n, memory_ids[r.n], r.fact_type, r.name, r.alias, r.kind, r.kind_class
-  from   ranked r
-  where  r.copy = 1 and not r.has_kind_elsewhere;
-end;
-comment on function pgrecall_internal._fact_mentions is
-'The names in facts, those of relations too, each once per fact; memory_ids are those of the '
-'facts, in order. A name with two kinds in a fact counts as two.';
-
 create or replace function pgrecall_internal._alias_candidates(bank text, aliases text[])
 returns table (alias text, entity_id bigint, confidence real, is_own_name boolean, kind_class text,
                last_mentioned_at timestamptz, co_mentions bigint[])
@@ -11606,7 +11552,7 @@ comment on function pgrecall_internal._store_entities is
 'Writes the entities and aliases of facts: afterwards every name in them is an alias.';
 
 create or replace function pgrecall_internal._store_certain_mentions(
-  bank text, names pgrecall_internal.fact_mention[])
+  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns pgrecall_internal.fact_mention[]
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -11617,8 +11563,17 @@ as $$
 declare
   ambiguous pgrecall_internal.fact_mention[];
 begin
-  with named as materialized (
-    select u.* from unnest(names) as u
+  with ranked as (
+    select f.n, memory_ids[f.n] as memory_id, f.fact_type, e.name, e.alias, e.kind, e.kind_class,
+           row_number() over (partition by f.n, e.alias, e.kind_class order by e.name) as copy,
+           e.kind_class is null and count(e.kind_class) over (partition by f.n, e.alias) > 0
+             as has_kind_elsewhere
+    from   unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+  ),
+  -- Each name once per fact; one with two kinds in a fact counts as two.
+  named as materialized (
+    select * from ranked r where r.copy = 1 and not r.has_kind_elsewhere
   ),
   candidate as materialized (
     select d.alias, c.entity_ids, c.kind_classes, c.confidence
@@ -11685,8 +11640,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_certain_mentions is
-'Writes the mentions whose name has one entity, of a compatible kind; the entity takes over the '
-'kind where its own is unknown. Returns the other names, which are ambiguous, in order.';
+'Writes the mentions of the names in facts, those of relations too, that have one entity, of a '
+'compatible kind; the entity takes over the kind where its own is unknown. Returns the other '
+'names, which are ambiguous, in order. memory_ids are those of the facts, in order.';
 
 create or replace function pgrecall_internal._store_ambiguous_mentions(
   bank text, names pgrecall_internal.fact_mention[], facts pgrecall_internal.fact_row[])
@@ -11771,8 +11727,7 @@ declare
   names     pgrecall_internal.fact_mention[];
   has_kind  boolean;
 begin
-  names := pgrecall_internal._store_certain_mentions(
-    bank, array(select m from pgrecall_internal._fact_mentions(facts, memory_ids) as m));
+  names := pgrecall_internal._store_certain_mentions(bank, facts, memory_ids);
   -- Names with a kind first: some become entities that are candidates for names without a kind.
   foreach has_kind in array case when names = '{}' then '{}' else array[true, false] end loop
     perform pgrecall_internal._store_ambiguous_mentions(
@@ -19889,28 +19844,6 @@ comment on function pgrecall_internal._hnsw_seconds is
 'Estimated seconds to build an HNSW index of so many vectors on one core, with '
 'maintenance_work_mem that holds it.';
 
-create or replace function pgrecall_internal._partition_of(bank text)
-returns oid
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  -- From the catalog and not from a row: where Citus distributes the table, rows are in its shards.
-  return (
-    select c.oid
-    from   pg_inherits h
-    join   pg_class c on c.oid = h.inhrelid
-    cross  join lateral regexp_match(
-             pg_get_expr(c.relpartbound, c.oid), 'modulus (\d+), remainder (\d+)') as b(bound)
-    where  h.inhparent = 'pgrecall.embedding'::regclass
-      and  satisfies_hash_partition(
-             h.inhparent, b.bound[1]::integer, b.bound[2]::integer, _partition_of.bank)
-  );
-end;
-$$;
-comment on function pgrecall_internal._partition_of is
-'The partition of embedding that holds the vectors of a bank.';
-
 create or replace function pgrecall_internal._count_vectors(
   bank text, model text, most bigint default null)
 returns bigint
@@ -19947,13 +19880,20 @@ declare
     join   pg_namespace n on n.oid = t.typnamespace
     where  t.oid = 'halfvec'::regtype);
 begin
-  -- On the partition: PostgreSQL cannot build an index of a partitioned table concurrently.
+  -- On the partition: PostgreSQL cannot build an index of a partitioned table concurrently. Where
+  -- Citus distributes the table, no row of it tells the partition, for rows are in its shards.
   return format(
     'create index concurrently %I on %s using hnsw ((%s) %s) with (m = %s, ef_construction = %s) '
     'where %s',
     index_name,
-    (select format('pgrecall_internal.%I', c.relname) from pg_class c
-     where  c.oid = pgrecall_internal._partition_of(bank.bank_id)),
+    (select format('pgrecall_internal.%I', c.relname)
+     from   pg_inherits h
+     join   pg_class c on c.oid = h.inhrelid
+     cross  join lateral regexp_match(
+              pg_get_expr(c.relpartbound, c.oid), 'modulus (\d+), remainder (\d+)') as b(bound)
+     where  h.inhparent = 'pgrecall.embedding'::regclass
+       and  satisfies_hash_partition(
+              h.inhparent, b.bound[1]::integer, b.bound[2]::integer, bank.bank_id)),
     pgrecall_internal._vector_key(bank, dimensions, 'embedding', prefix),
     prefix || case bank.vector_search
                 when 'binary' then 'bit_hamming_ops' else 'halfvec_cosine_ops' end,

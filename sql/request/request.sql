@@ -53,14 +53,6 @@ end;
 $$;
 comment on function pgrecall_internal._range_of_period is 'A window as a tstzrange.';
 
-create or replace function pgrecall_internal._asked(query text)
-returns text
-language sql immutable parallel safe
--- Only the beginning of a very long text is searched.
-return left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
-comment on function pgrecall_internal._asked is
-'A query, trimmed and cut to its first 16,000 characters; empty for null.';
-
 create or replace function pgrecall_internal._parsed_request(request pgrecall_internal.request)
 returns pgrecall_internal.request
 language plpgsql stable parallel safe
@@ -231,7 +223,8 @@ begin
   if options <> '{}' then
     request.options := pgrecall_internal._resolved_options(request.options, options);
   end if;
-  request.query := pgrecall_internal._asked(query);
+  -- Only the beginning of a very long text is searched.
+  request.query := left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
   if octet_length(request.query) > length(request.query) then
     request.query := pgrecall_internal._normalised(request.query);
   end if;
