@@ -7008,7 +7008,8 @@ end;
 $$;
 comment on function pgrecall_internal._range_of_period is 'A window as a tstzrange.';
 
-create or replace function pgrecall_internal._parsed_request(request pgrecall_internal.request)
+create or replace function pgrecall_internal._parsed_request(
+  request pgrecall_internal.request, has_messages boolean)
 returns pgrecall_internal.request
 language plpgsql stable parallel safe
 set search_path from current
@@ -7045,12 +7046,7 @@ begin
   end if;
   request.memory_terms := pgrecall_internal._terms(
     (request.bank).bank_id, 'memory', request.lexemes, expanded);
-  if (
-    select true from pgrecall.message m
-    where  m.bank_id = (request.bank).bank_id
-    order  by m.message_id
-    limit  1
-  ) then
+  if has_messages then
     request.message_terms := pgrecall_internal._terms(
       (request.bank).bank_id, 'message', request.lexemes, expanded);
   end if;
@@ -7169,9 +7165,12 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  request     pgrecall_internal.request;
-  needs       text[] := '{names,terms}';
-  is_expanded boolean;
+  request      pgrecall_internal.request;
+  needs        text[] := '{names,terms}';
+  is_expanded  boolean;
+  is_read      boolean;  -- whether an arm may need the words of the query
+  has_names    boolean;  -- of the bank
+  has_messages boolean;
 begin
   request.bank := pgrecall_internal._bank(bank);
   request.options := pgrecall_internal._bank_options(request.bank, embedding is not null);
@@ -7253,8 +7252,20 @@ begin
       select n from pgrecall.arms() as a, unnest(a.needs) as n
       where  a.arm = any (request.arms));
   end if;
+  is_read := (request.query <> '' or is_expanded) and (arm is null or needs && '{terms,names}');
+  if is_read then
+    select (select true from pgrecall.entity_alias a
+            where  a.bank_id = _request.bank
+            order  by a.alias
+            limit  1),
+           (select true from pgrecall.message m
+            where  m.bank_id = _request.bank
+            order  by m.message_id
+            limit  1)
+    into   has_names, has_messages;
+  end if;
   request.named := '{}';
-  if request.query <> ''
+  if request.query <> '' and has_names
      and (arm is null and (request.options ->> 'named_boost')::double precision > 0
           or 'names' = any (needs))
   then
@@ -7264,8 +7275,8 @@ begin
   if fact_types is null and (request.options ->> 'use_hints')::boolean then
     request := pgrecall_internal._hinted_request(request);
   end if;
-  if (request.query <> '' or is_expanded) and (arm is null or needs && '{terms,names}') then
-    request := pgrecall_internal._parsed_request(request);
+  if is_read then
+    request := pgrecall_internal._parsed_request(request, has_messages);
   elsif 'names' = any (needs) then
     -- The rarity of an entity depends on the number of memories.
     request.memory_terms := pgrecall_internal._terms(bank, 'memory', '{}');
