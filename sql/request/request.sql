@@ -371,6 +371,9 @@ declare
   places integer[];
   tried  integer;
 begin
+  if cardinality(memory_ids) > 0 is not true then
+    return '{}';
+  end if;
   -- The first ones are nearly always enough. If not, all are checked.
   foreach tried in array array[most, cardinality(memory_ids)] loop
     if request.filter is null then
@@ -411,7 +414,7 @@ begin
     end if;
     exit when cardinality(places) = most or tried >= cardinality(memory_ids);
   end loop;
-  return coalesce(places, '{}');
+  return places;
 end;
 $$;
 comment on function pgrecall_internal._visible_places is
