@@ -12647,19 +12647,7 @@ begin
     select distinct on (i.memory_id, i.kind, i.ordinal)
            reembed_store.bank, i.memory_id, locked.next_model, i.kind, i.ordinal, e.fact_type,
            i.embedding, e.text, i.tokens
-    from (
-      select (v.item ->> 'memory_id')::bigint              as memory_id,
-             coalesce(v.item ->> 'kind', 'text')           as kind,
-             coalesce(v.item ->> 'ordinal', '0')::smallint as ordinal,
-             pgrecall_internal._embedding_field(
-               format('embeddings[%s].embedding', v.n - 1),
-               -- A missing embedding gets the same error as an empty one.
-               coalesce(v.item -> 'embedding', '""'), next) as embedding,
-             pgrecall_internal._tokens_field(
-               format('embeddings[%s]', v.n - 1), v.item, next.embedding_model, true) as tokens,
-             v.n
-      from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
-    ) as i
+    from   pgrecall_internal._read_embeddings(next, embeddings) as i
     cross  join lateral (
       select x.fact_type, x.text
       from   pgrecall.embedding x
@@ -13057,6 +13045,28 @@ $$;
 comment on function pgrecall_internal._tokens_field is
 'Field tokens of a fact: token vectors as base64, those of the bank''s own model (is_own), or by '
 'the name of their model, {"model": "..."}. Null: none. Errors: RC003.';
+
+create or replace function pgrecall_internal._read_embeddings(
+  bank pgrecall.bank, embeddings jsonb)
+returns table (memory_id bigint, kind text, ordinal smallint, text text, embedding halfvec,
+               tokens bytea, n bigint)
+language sql stable parallel unsafe rows 100
+begin atomic
+  -- Called in a from clause, so that it is inlined: only what is used is read.
+  select (e.item ->> 'memory_id')::bigint, coalesce(e.item ->> 'kind', 'text'),
+         coalesce(e.item ->> 'ordinal', '0')::smallint, e.item ->> 'text',
+         -- A missing embedding gets the same error as an empty one.
+         pgrecall_internal._embedding_field(
+           format('embeddings[%s].embedding', e.n - 1), coalesce(e.item -> 'embedding', '""'),
+           bank),
+         pgrecall_internal._tokens_field(
+           format('embeddings[%s]', e.n - 1), e.item, (bank).embedding_model, true),
+         e.n
+  from   jsonb_array_elements(embeddings) with ordinality as e(item, n);
+end;
+comment on function pgrecall_internal._read_embeddings is
+'Embeddings of texts that are stored already, as embed_store() takes them, n counting from 1. '
+'Errors: those of _embedding_field() and _tokens_field().';
 
 create or replace function pgrecall_internal._read_vectors(
   place text, item jsonb, bank pgrecall.bank, kind text, ordinal integer, content text)
@@ -14940,24 +14950,14 @@ begin
     select distinct on (i.memory_id)
            embed_store.bank, i.memory_id, coalesce(locked.embedding_model, ''), 'text', 0,
            m.fact_type, i.embedding, i.tokens
-    from (
-      select (v.item ->> 'memory_id')::bigint as memory_id,
-             pgrecall_internal._embedding_field(
-               format('embeddings[%s].embedding', v.n - 1),
-               -- A missing embedding gets the same error as an empty one.
-               coalesce(v.item -> 'embedding', '""'), locked) as embedding,
-             pgrecall_internal._tokens_field(
-               format('embeddings[%s]', v.n - 1), v.item, locked.embedding_model, true) as tokens,
-             v.n
-      from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
-      where  v.item ->> 'kind' is distinct from 'relation'
-    ) as i
+    from   pgrecall_internal._read_embeddings(locked, embeddings) as i
     cross  join lateral (
       select x.fact_type
       from   pgrecall.memory x
       where  x.bank_id = embed_store.bank and x.memory_id = i.memory_id
       limit  1
     ) as m
+    where  i.kind <> 'relation'
     order  by i.memory_id, i.n desc
     on conflict on constraint embedding_pkey do update
     set tokens = excluded.tokens
@@ -14967,16 +14967,10 @@ begin
   select count(*) into kept from stored;
   if embeddings @> '[{"kind": "relation"}]' then
     select pgrecall_internal._store_relation_words(
-             locked, array_agg(i.memory_id), array_agg(i.words), array_agg(i.embedding))
+             locked, array_agg(i.memory_id), array_agg(i.text), array_agg(i.embedding))
     into   worded
-    from (
-      select (v.item ->> 'memory_id')::bigint as memory_id, v.item ->> 'text' as words,
-             pgrecall_internal._embedding_field(
-               format('embeddings[%s].embedding', v.n - 1),
-               coalesce(v.item -> 'embedding', '""'), locked) as embedding
-      from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
-      where  v.item ->> 'kind' = 'relation' and v.item ->> 'text' <> ''
-    ) as i;
+    from   pgrecall_internal._read_embeddings(locked, embeddings) as i
+    where  i.kind = 'relation' and i.text <> '';
   end if;
   return kept + worded;
 end;
