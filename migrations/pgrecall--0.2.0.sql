@@ -10560,15 +10560,15 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  edges     pgrecall.graph_edge[] := '{}';
-  added     pgrecall.graph_edge[];
-  -- Nodes, 'entity' or 'memory' and the id: those to lead on from, and all so far.
-  ends      text[] := array_remove(array['entity' || entity_id, 'memory' || memory_id], null);
-  seen      text[] := ends;
-  documents bigint := (
+  edges      pgrecall.graph_edge[] := '{}';
+  added      pgrecall.graph_edge[];
+  entity_ids bigint[] := array_remove(array[entity_id], null);
+  memory_ids bigint[] := array_remove(array[memory_id], null);
+  seen       text[];
+  documents  bigint := (
     select s.document_count from pgrecall_internal.statistics s
     where  s.bank_id = bank and s.kind = 'memory');
-  owner     pgrecall.bank := pgrecall_internal._bank(bank);
+  owner      pgrecall.bank := pgrecall_internal._bank(bank);
 begin
   perform pgrecall_internal._check_range('hops', hops, 1, 3);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 2000);
@@ -10584,14 +10584,12 @@ begin
     perform pgrecall_internal._check_memory(bank, memory_id);
   end if;
 
+  seen := array(select 'entity' || u from unnest(entity_ids) as u
+                union all select 'memory' || u from unnest(memory_ids) as u);
   for n in 1 .. hops loop
     added := array(
       select x
-      from   pgrecall_internal._hop(
-               owner,
-               array(select substr(u, 7)::bigint from unnest(ends) as u where u like 'entity%'),
-               array(select substr(u, 7)::bigint from unnest(ends) as u where u like 'memory%'),
-               coalesce(as_of, now()), n) as x
+      from   pgrecall_internal._hop(owner, entity_ids, memory_ids, coalesce(as_of, now()), n) as x
       where  not exists (
                select from unnest(edges) as y
                where  (y.from_kind, y.from_id, y.kind, y.to_kind, y.to_id)
@@ -10606,12 +10604,20 @@ begin
       limit  top_k - cardinality(edges)
     );
     edges := edges || added;
-    ends := array(
-      select distinct u.node
-      from   unnest(added) as x
-      cross  join unnest(array[x.from_kind || x.from_id, x.to_kind || x.to_id]) as u(node)
-      where  u.node <> all (seen));
-    seen := seen || ends;
+    entity_ids := array(
+      select x.from_id from unnest(added) as x
+      where  x.from_kind = 'entity' and 'entity' || x.from_id <> all (seen)
+      union
+      select x.to_id from unnest(added) as x
+      where  x.to_kind = 'entity' and 'entity' || x.to_id <> all (seen));
+    memory_ids := array(
+      select x.from_id from unnest(added) as x
+      where  x.from_kind = 'memory' and 'memory' || x.from_id <> all (seen)
+      union
+      select x.to_id from unnest(added) as x
+      where  x.to_kind = 'memory' and 'memory' || x.to_id <> all (seen));
+    seen := seen || array(select 'entity' || u from unnest(entity_ids) as u
+                          union all select 'memory' || u from unnest(memory_ids) as u);
     exit when cardinality(edges) >= top_k;
   end loop;
 
