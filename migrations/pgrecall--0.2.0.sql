@@ -3136,6 +3136,14 @@ return (
 comment on function pgrecall_internal._union_all is
 'A statement of one branch per fact type; {fact_type} in the branch becomes the literal.';
 
+create or replace function pgrecall_internal._holds(
+  valid_from timestamptz, valid_to timestamptz, at timestamptz)
+returns boolean
+language sql immutable parallel safe
+return (valid_from is null or valid_from <= at) and (valid_to is null or valid_to > at);
+comment on function pgrecall_internal._holds is
+'Whether what is valid from one time to another, null being open, holds at a time; inlined.';
+
 create or replace function pgrecall_internal._visible_sql(filter jsonb)
 returns text
 language sql stable parallel safe
@@ -5741,36 +5749,6 @@ comment on view pgrecall.fact is
 -- settings of the bank. The vocabulary is a snapshot of the most frequent lexemes:
 -- vocabulary_drift() compares with it.
 
-create or replace function pgrecall_internal._documents(
-  bank text, kind text, after bigint, upto bigint, ids bigint[] default null)
-returns table (id bigint, content text, context text, fact_key text)
-language plpgsql stable parallel safe rows 1000
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-declare
-  owner pgrecall.bank := pgrecall_internal._bank(bank);
-begin
-  if kind = 'memory' then
-    return query
-    select m.memory_id, m.text, m.context, m.fact_key
-    from   pgrecall.memory m
-    where  m.bank_id = _documents.bank and m.memory_id > _documents.after
-      and  m.memory_id <= upto and (ids is null or m.memory_id = any (ids));
-  else
-    return query
-    select m.message_id, m.text,
-           pgrecall_internal._message_context(owner, row(m.*)::pgrecall.message), null::text
-    from   pgrecall.message m
-    where  m.bank_id = _documents.bank and m.message_id > _documents.after
-      and  m.message_id <= upto and (ids is null or m.message_id = any (ids));
-  end if;
-end;
-$$;
-comment on function pgrecall_internal._documents is
-'The texts that the lexical arm (memory) or the message arm (message) indexes, of documents with '
-'ids above after, up to upto; with ids only of these.';
-
 create or replace function pgrecall_internal._document_counts(
   bank pgrecall.bank, kind text, after bigint, upto bigint, ids bigint[] default null)
 returns table (lexeme text, documents bigint)
@@ -5781,17 +5759,29 @@ as $$
 begin
   return query
   select x.lexeme, count(*)
-  from   pgrecall_internal._documents(bank.bank_id, kind, after, upto, ids) as d
+  from (
+    select m.text, m.context, m.fact_key, bank.context_weight
+    from   pgrecall.memory m
+    where  kind = 'memory' and m.bank_id = bank.bank_id
+      and  m.memory_id > after and m.memory_id <= upto
+      and  (ids is null or m.memory_id = any (ids))
+    union all
+    select m.text, pgrecall_internal._message_context(bank, row(m.*)::pgrecall.message), null,
+           bank.message_context_weight
+    from   pgrecall.message m
+    where  kind = 'message' and m.bank_id = bank.bank_id
+      and  m.message_id > after and m.message_id <= upto
+      and  (ids is null or m.message_id = any (ids))
+  ) as d
   cross  join lateral pgrecall_internal._field_lexemes(
-           bank.text_search_config::regconfig, d.content, d.context,
-           case kind when 'memory'
-             then bank.context_weight else bank.message_context_weight end,
-           d.fact_key, bank.key_weight) as x
+           bank.text_search_config::regconfig, d.text, d.context, d.context_weight, d.fact_key,
+           bank.key_weight) as x
   group  by x.lexeme;
 end;
 $$;
 comment on function pgrecall_internal._document_counts is
-'In how many documents of a kind, as _documents() chooses them, each lexeme occurs.';
+'In how many documents of a kind with ids above after, up to upto, each lexeme occurs; with ids '
+'only in these.';
 
 create or replace function pgrecall_internal._top_lexemes(bank text)
 returns text[]
@@ -6296,6 +6286,8 @@ create or replace function pgrecall_internal._recount_mentions(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- However many entities a memory mentions: the planner takes them for few.
+set enable_nestloop = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -7032,15 +7024,8 @@ $$;
 comment on function pgrecall_internal._range_of_period is
 'A window as a tstzrange that holds its lower bound.';
 
-create or replace function pgrecall_internal._asked(query text)
-returns text
-language sql immutable parallel safe
--- Only the beginning of a very long text is searched.
-return left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
-comment on function pgrecall_internal._asked is
-'A query, trimmed and cut to its first 16,000 characters; empty for null.';
-
-create or replace function pgrecall_internal._parsed_request(request pgrecall_internal.request)
+create or replace function pgrecall_internal._parsed_request(
+  request pgrecall_internal.request, has_messages boolean)
 returns pgrecall_internal.request
 language plpgsql stable parallel safe
 set search_path from current
@@ -7077,12 +7062,7 @@ begin
   end if;
   request.memory_terms := pgrecall_internal._terms(
     (request.bank).bank_id, 'memory', request.lexemes, expanded);
-  if (
-    select true from pgrecall.message m
-    where  m.bank_id = (request.bank).bank_id
-    order  by m.message_id
-    limit  1
-  ) then
+  if has_messages then
     request.message_terms := pgrecall_internal._terms(
       (request.bank).bank_id, 'message', request.lexemes, expanded);
   end if;
@@ -7201,16 +7181,20 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  request     pgrecall_internal.request;
-  needs       text[] := '{names,terms}';
-  is_expanded boolean;
+  request      pgrecall_internal.request;
+  needs        text[] := '{names,terms}';
+  is_expanded  boolean;
+  is_read      boolean;  -- whether an arm may need the words of the query
+  has_names    boolean;  -- of the bank
+  has_messages boolean;
 begin
   request.bank := pgrecall_internal._bank(bank);
   request.options := pgrecall_internal._bank_options(request.bank, embedding is not null);
   if options <> '{}' then
     request.options := pgrecall_internal._resolved_options(request.options, options);
   end if;
-  request.query := pgrecall_internal._asked(query);
+  -- Only the beginning of a very long text is searched.
+  request.query := left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
   if octet_length(request.query) > length(request.query) then
     request.query := pgrecall_internal._normalised(request.query);
   end if;
@@ -7284,8 +7268,20 @@ begin
       select n from pgrecall.arms() as a, unnest(a.needs) as n
       where  a.arm = any (request.arms));
   end if;
+  is_read := (request.query <> '' or is_expanded) and (arm is null or needs && '{terms,names}');
+  if is_read then
+    select (select true from pgrecall.entity_alias a
+            where  a.bank_id = _request.bank
+            order  by a.alias
+            limit  1),
+           (select true from pgrecall.message m
+            where  m.bank_id = _request.bank
+            order  by m.message_id
+            limit  1)
+    into   has_names, has_messages;
+  end if;
   request.named := '{}';
-  if request.query <> ''
+  if request.query <> '' and has_names
      and (arm is null and (request.options ->> 'named_boost')::double precision > 0
           or 'names' = any (needs))
   then
@@ -7295,8 +7291,8 @@ begin
   if fact_types is null and (request.options ->> 'use_hints')::boolean then
     request := pgrecall_internal._hinted_request(request);
   end if;
-  if (request.query <> '' or is_expanded) and (arm is null or needs && '{terms,names}') then
-    request := pgrecall_internal._parsed_request(request);
+  if is_read then
+    request := pgrecall_internal._parsed_request(request, has_messages);
   elsif 'names' = any (needs) then
     -- The rarity of an entity depends on the number of memories.
     request.memory_terms := pgrecall_internal._terms(bank, 'memory', '{}');
@@ -7346,6 +7342,9 @@ declare
   places integer[];
   tried  integer;
 begin
+  if cardinality(memory_ids) > 0 is not true then
+    return '{}';
+  end if;
   -- The first ones are nearly always enough. If not, all are checked.
   foreach tried in array array[most, cardinality(memory_ids)] loop
     if request.filter is null then
@@ -7386,7 +7385,7 @@ begin
     end if;
     exit when cardinality(places) = most or tried >= cardinality(memory_ids);
   end loop;
-  return coalesce(places, '{}');
+  return places;
 end;
 $$;
 comment on function pgrecall_internal._visible_places is
@@ -7878,12 +7877,11 @@ begin
     if filter is null and not by_index then
       -- The usual search: a static statement, planned once a session. Equal types, rather than any
       -- of them, leave the planner one index, whatever it takes the bank for.
-      select array_agg(n.memory_id),
-             array_agg(pgrecall_internal._similarity(1 - n.distance, low, high)),
-             bool_or(n.kind = 'question')
+      select array_agg(n.memory_id), array_agg(n.score), bool_or(n.kind = 'question')
       into   memory_ids, scores, are_questions
       from (
-        select x.memory_id, x.kind, x.distance
+        select x.memory_id, x.kind,
+               pgrecall_internal._similarity(1 - x.distance, low, high) as score
         from   unnest(request.fact_types) as t(fact_type)
         cross  join lateral (
           select e.memory_id, e.kind, e.embedding <=> _semantic_search.embedding as distance
@@ -7891,11 +7889,12 @@ begin
           where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = searched
           offset 0
         ) as x
-        order  by 3, 1 desc
+        order  by x.distance, x.memory_id desc
         limit  fetched
-      ) as n;
+      ) as n
+      where  n.score >= floor;
       horizon := scores[fetched];
-      if are_questions or scores[cardinality(scores)] < floor then
+      if are_questions then
         select array_agg(u.id order by u.score desc, u.id desc),
                array_agg(u.score order by u.score desc, u.id desc)
         into   memory_ids, scores
@@ -7903,7 +7902,6 @@ begin
           select x.id, max(x.score) as score
           from   unnest(memory_ids, scores) as x(id, score)
           group  by x.id
-          having max(x.score) >= floor
         ) as u;
       end if;
       memory_ids := coalesce(memory_ids, '{}');
@@ -8609,7 +8607,7 @@ begin
         chosen := pgrecall_internal._candidates(
           terms.dimensions, terms.idfs, terms.counts, terms.documents, part);
         continue when chosen.singles = '{}' and chosen.sets = '{}' and part < limits;
-        if kind = 'memory' and chosen.sets = '{}' and chosen.singles = terms.dimensions
+        if chosen.sets = '{}' and chosen.singles = terms.dimensions
            and request.filter is null and not has_phrase
         then
           -- The usual search of a bank that is not large: a static statement, planned once a
@@ -8622,7 +8620,7 @@ begin
           from (
             select m.memory_id as id, -(m.lexical_weights <#> weights) as score
             from   pgrecall.memory m
-            where  m.bank_id collate "C" = bank.bank_id
+            where  kind = 'memory' and m.bank_id collate "C" = bank.bank_id
               and  array_position(request.fact_types, m.fact_type) is not null
               and  m.valid_from <= request.as_of
               and  (m.valid_to is null or m.valid_to > request.as_of)
@@ -8632,6 +8630,16 @@ begin
                      select hashint8extended(
                               d::bigint, pgrecall_internal._scope(bank.bank_id, f.fact_type))
                      from   unnest(request.fact_types) as f(fact_type), unnest(chosen.singles) as d)
+            union all
+            select m.message_id, -(m.lexical_weights <#> weights)
+            from   pgrecall.message m
+            where  kind = 'message' and m.bank_id collate "C" = bank.bank_id
+              and  m.sent_at <= request.as_of
+              and  pgrecall_internal._lexical_keys(m.bank_id, 'message', m.lexical_weights)
+                   && array(
+                     select hashint8extended(
+                              d::bigint, pgrecall_internal._scope(bank.bank_id, 'message'))
+                     from   unnest(chosen.singles) as d)
             order  by 2 desc, 1 desc
             limit  depth
           ) as t
@@ -8744,19 +8752,18 @@ begin
     return false;
   elsif 0 < any (terms.counts) then
     return true;
-  -- Documents that are not counted yet may hold any word.
-  elsif kind = 'memory' then
-    return coalesce((
-      select m.memory_id from pgrecall.memory m
-      where  m.bank_id = (request.bank).bank_id
-      order  by m.memory_id desc
-      limit  1), 0) > coalesce(terms.watermark, 0);
   end if;
-  return coalesce((
+  -- Documents that are not counted yet may hold any word.
+  return coalesce(case kind when 'memory' then (
+    select m.memory_id from pgrecall.memory m
+    where  m.bank_id = (request.bank).bank_id
+    order  by m.memory_id desc
+    limit  1)
+  else (
     select m.message_id from pgrecall.message m
     where  m.bank_id = (request.bank).bank_id
     order  by m.message_id desc
-    limit  1), 0) > coalesce(terms.watermark, 0);
+    limit  1) end, 0) > coalesce(terms.watermark, 0);
 end;
 $$;
 comment on function pgrecall_internal._has_word is
@@ -9073,6 +9080,78 @@ comment on function pgrecall.neighbours is
 'latest 50 memories of each type per entity are considered. Superseded memories are included. '
 'Errors: RC001, RC010 unknown memory, 22023.';
 
+create or replace function pgrecall_internal._relations_of(
+  bank text, entity_ids bigint[], at timestamptz, most integer)
+returns table (
+  from_id bigint, kind text, to_id bigint, confidence real, memory_id bigint, is_forth boolean)
+language plpgsql stable parallel safe rows 1000
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select r.*
+  from   unnest(entity_ids) as u(id)
+  cross  join lateral (
+    (select o.from_id, o.kind, o.to_id, o.confidence, o.memory_id, true
+     from   pgrecall.relation o
+     -- "between" rather than "=", so that only one index provides this order. A relation that does
+     -- not hold must not take the place of one that does. Not exists(): a join could read all
+     -- memories of a bank that was never analysed.
+     where  o.bank_id = _relations_of.bank and o.from_id between u.id and u.id
+       and  pgrecall_internal._holds(o.valid_from, o.valid_to, at)
+       and  (select pgrecall_internal._holds(m.valid_from, m.valid_to, at)
+             from   pgrecall.memory m
+             where  m.bank_id = _relations_of.bank and m.memory_id = o.memory_id)
+     order  by o.from_id desc, o.relation_id desc
+     limit  most)
+    union all
+    (select i.from_id, i.kind, i.to_id, i.confidence, i.memory_id, false
+     from   pgrecall.relation i
+     where  i.bank_id = _relations_of.bank and i.to_id between u.id and u.id
+       and  pgrecall_internal._holds(i.valid_from, i.valid_to, at)
+       and  (select pgrecall_internal._holds(m.valid_from, m.valid_to, at)
+             from   pgrecall.memory m
+             where  m.bank_id = _relations_of.bank and m.memory_id = i.memory_id)
+     order  by i.to_id desc, i.relation_id desc
+     limit  most)
+  ) as r;
+end;
+$$;
+comment on function pgrecall_internal._relations_of is
+'The newest relations of entities that hold at a time, as do the facts that state them: at most '
+'most of an entity in each direction. is_forth: from_id is one of the entities.';
+
+create or replace function pgrecall_internal._facts_about(
+  bank text, entity_ids bigint[], at timestamptz, most integer)
+returns table (entity_id bigint, memory_id bigint, confidence real)
+language plpgsql stable parallel safe rows 1000
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select u.id, x.memory_id, x.confidence
+  from   unnest(entity_ids) as u(id)
+  cross  join pgrecall.fact_type t
+  cross  join lateral (
+    select m.memory_id, m.confidence
+    from   pgrecall.mention m
+    where  m.bank_id = _facts_about.bank and m.entity_id = u.id
+      and  m.fact_type between t.fact_type and t.fact_type
+      and  (select pgrecall_internal._holds(f.valid_from, f.valid_to, at)
+            from   pgrecall.memory f
+            where  f.bank_id = _facts_about.bank and f.memory_id = m.memory_id)
+    order  by m.fact_type desc, m.memory_id desc
+    limit  most
+  ) as x
+  where  t.bank_id = _facts_about.bank;
+end;
+$$;
+comment on function pgrecall_internal._facts_about is
+'The newest facts that mention entities and hold at a time: at most most of each type for an '
+'entity.';
+
 create or replace function pgrecall_internal._steps(bank text, entity_ids bigint[])
 returns table (from_id bigint, to_id bigint, via text, memory_id bigint, is_forth boolean)
 language plpgsql stable parallel safe rows 1000
@@ -9083,63 +9162,19 @@ begin
   return query
   select distinct on (n.to_id) n.from_id, n.to_id, n.via, n.memory_id, n.is_forth
   from (
-    select f.id as from_id, r.to_id, r.kind as via, r.memory_id, true as is_forth, 0 as place
-    from   unnest(entity_ids) as f(id)
-    cross  join lateral (
-      select o.to_id, o.kind, o.memory_id
-      from   pgrecall.relation o
-      -- "between" as in entity_walk(): for the index. Facts that have ended must not take the
-      -- place of those that hold; not exists(): as in _hop().
-      where  o.bank_id = _steps.bank and o.from_id between f.id and f.id
-        and  (o.valid_from is null or o.valid_from <= now())
-        and  (o.valid_to is null or o.valid_to > now())
-        and  (
-               select true from pgrecall.memory m
-               where  m.bank_id = _steps.bank and m.memory_id = o.memory_id
-                 and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
-      order  by o.from_id desc, o.relation_id desc
-      limit  50
-    ) as r
+    select case when r.is_forth then r.from_id else r.to_id end,
+           case when r.is_forth then r.to_id else r.from_id end, r.kind, r.memory_id, r.is_forth, 0
+    from   pgrecall_internal._relations_of(_steps.bank, entity_ids, now(), 50) as r
     union all
-    select f.id, r.from_id, r.kind, r.memory_id, false, 0
-    from   unnest(entity_ids) as f(id)
+    select f.entity_id, x.entity_id, 'mentioned with', f.memory_id, true, 1
+    from   pgrecall_internal._facts_about(_steps.bank, entity_ids, now(), 50) as f
     cross  join lateral (
-      select i.from_id, i.kind, i.memory_id
-      from   pgrecall.relation i
-      where  i.bank_id = _steps.bank and i.to_id between f.id and f.id
-        and  (i.valid_from is null or i.valid_from <= now())
-        and  (i.valid_to is null or i.valid_to > now())
-        and  (
-               select true from pgrecall.memory m
-               where  m.bank_id = _steps.bank and m.memory_id = i.memory_id
-                 and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
-      order  by i.to_id desc, i.relation_id desc
-      limit  50
-    ) as r
-    union all
-    select f.id, x.entity_id, 'mentioned with', x.memory_id, true, 1
-    from   unnest(entity_ids) as f(id)
-    cross  join pgrecall.fact_type t
-    cross  join lateral (
-      select m.memory_id
-      from   pgrecall.mention m
-      where  m.bank_id = _steps.bank and m.entity_id = f.id
-        and  m.fact_type between t.fact_type and t.fact_type
-        and  (
-               select true from pgrecall.memory x
-               where  x.bank_id = _steps.bank and x.memory_id = m.memory_id
-                 and  x.valid_from <= now() and (x.valid_to is null or x.valid_to > now()))
-      order  by m.fact_type desc, m.memory_id desc
-      limit  50
-    ) as l
-    cross  join lateral (
-      select o.entity_id, o.memory_id
+      select o.entity_id
       from   pgrecall.mention o
-      where  o.bank_id = _steps.bank and o.memory_id = l.memory_id and o.entity_id <> f.id
+      where  o.bank_id = _steps.bank and o.memory_id = f.memory_id and o.entity_id <> f.entity_id
       limit  20
     ) as x
-    where  t.bank_id = _steps.bank
-  ) as n
+  ) as n(from_id, to_id, via, memory_id, is_forth, place)
   where  n.to_id <> all (entity_ids)
   -- A relation precedes a mention, and a newer fact precedes an older one.
   order  by n.to_id, n.place, n.memory_id desc, n.via, n.from_id;
@@ -10478,54 +10513,12 @@ begin
   with edge as (
     select 'entity' as from_kind, r.from_id, r.kind, 'entity' as to_kind, r.to_id,
            r.confidence as weight, r.memory_id
-    from   unnest(entity_ids) as f(id)
-    cross  join lateral (
-      (select o.from_id, o.kind, o.to_id, o.confidence, o.memory_id
-       from   pgrecall.relation o
-       -- "between": as in _steps(), for the index. A fact that does not hold must not take the
-       -- place of one that does.
-       where  o.bank_id = (_hop.bank).bank_id and o.from_id between f.id and f.id
-         and  coalesce(o.valid_from, '-infinity') <= _hop.as_of
-         and  coalesce(o.valid_to, 'infinity') > _hop.as_of
-         and  (
-                select true from pgrecall.memory m
-                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = o.memory_id
-                  and  m.valid_from <= _hop.as_of
-                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
-       order  by o.from_id desc, o.relation_id desc
-       limit  25)
-      union all
-      (select i.from_id, i.kind, i.to_id, i.confidence, i.memory_id
-       from   pgrecall.relation i
-       where  i.bank_id = (_hop.bank).bank_id and i.to_id between f.id and f.id
-         and  coalesce(i.valid_from, '-infinity') <= _hop.as_of
-         and  coalesce(i.valid_to, 'infinity') > _hop.as_of
-         and  (
-                select true from pgrecall.memory m
-                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = i.memory_id
-                  and  m.valid_from <= _hop.as_of
-                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
-       order  by i.to_id desc, i.relation_id desc
-       limit  25)
-    ) as r
+    from   pgrecall_internal._relations_of(
+             (_hop.bank).bank_id, entity_ids, _hop.as_of, 25) as r
     union all
-    select 'memory', x.memory_id, 'mentions', 'entity', f.id, x.confidence, x.memory_id
-    from   unnest(entity_ids) as f(id)
-    cross  join pgrecall.fact_type t
-    cross  join lateral (
-      select m.memory_id, m.confidence
-      from   pgrecall.mention m
-      where  m.bank_id = (_hop.bank).bank_id and m.entity_id = f.id
-        and  m.fact_type between t.fact_type and t.fact_type
-        and  (
-               select true from pgrecall.memory x
-               where  x.bank_id = (_hop.bank).bank_id and x.memory_id = m.memory_id
-                 and  x.valid_from <= _hop.as_of
-                 and  (x.valid_to is null or x.valid_to > _hop.as_of))
-      order  by m.fact_type desc, m.memory_id desc
-      limit  10
-    ) as x
-    where  t.bank_id = (_hop.bank).bank_id
+    select 'memory', x.memory_id, 'mentions', 'entity', x.entity_id, x.confidence, x.memory_id
+    from   pgrecall_internal._facts_about(
+             (_hop.bank).bank_id, entity_ids, _hop.as_of, 10) as x
     union all
     select 'memory', f.id, 'mentions', 'entity', x.entity_id, x.confidence, f.id
     from   unnest(memory_ids) as f(id)
@@ -10567,11 +10560,9 @@ begin
       select u.*
       from   pgrecall_internal._similar_memories(
                bank, case when hop = 1 then memory_ids else '{}' end, 0.7, 50) as u
-      where (
-              select true from pgrecall.memory m
-              where  m.bank_id = (_hop.bank).bank_id and m.memory_id = u.to_id
-                and  m.valid_from <= _hop.as_of
-                and  (m.valid_to is null or m.valid_to > _hop.as_of))
+      where  (select pgrecall_internal._holds(m.valid_from, m.valid_to, _hop.as_of)
+              from   pgrecall.memory m
+              where  m.bank_id = (_hop.bank).bank_id and m.memory_id = u.to_id)
       order  by u.similarity desc, u.to_id desc
       limit  5
     ) as s
@@ -10580,12 +10571,9 @@ begin
          e.to_id, null::text, null::bigint, e.weight,
          case when e.to_kind = 'entity' then e.memory_id end, null::real, null::real
   from   edge e
-  -- Not exists(): a join could read all memories of a bank that was never analysed.
-  where  (
-           select true from pgrecall.memory m
-           where  m.bank_id = (_hop.bank).bank_id and m.memory_id = e.memory_id
-             and  m.valid_from <= _hop.as_of
-             and  (m.valid_to is null or m.valid_to > _hop.as_of));
+  where  (select pgrecall_internal._holds(m.valid_from, m.valid_to, _hop.as_of)
+          from   pgrecall.memory m
+          where  m.bank_id = (_hop.bank).bank_id and m.memory_id = e.memory_id);
 end;
 $$;
 comment on function pgrecall_internal._hop is
@@ -11037,18 +11025,6 @@ comment on function pgrecall.rename_entity is
 'Gives an entity another name; the old one stays an alias. Errors: RC001, RC013 unknown entity, '
 '22023 unusable name.';
 
-create or replace function pgrecall_internal._trigrams(name text)
-returns text[]
-language sql immutable parallel safe
-return array(
-  select distinct substr('  ' || w.word || ' ', g.n, 3)
-  from   string_to_table(name, ' ') as w(word),
-         generate_series(1, length(w.word) + 1) as g(n)
-  order  by 1
-);
-comment on function pgrecall_internal._trigrams is
-'Runs of three letters of a normalised name, each word with two spaces before it and one after.';
-
 create or replace function pgrecall_internal._similar_entities(bank text, top_k integer)
 returns table (entity_id bigint, other_id bigint, likeness double precision, is_part boolean,
                reason text)
@@ -11062,7 +11038,11 @@ begin
   with named as materialized (
     select a.entity_id, a.alias, pgrecall_internal._kind_class(e.kind) as kind,
            array(select w from string_to_table(a.alias, ' ') as w order by w) as words,
-           pgrecall_internal._trigrams(a.alias) as trigrams,
+           -- Of each word with two spaces before it and one after.
+           array(select distinct substr('  ' || w.word || ' ', g.n, 3)
+                 from   string_to_table(a.alias, ' ') as w(word),
+                        generate_series(1, length(w.word) + 1) as g(n)
+                 order  by 1) as trigrams,
            row_number() over (order by a.entity_id, a.alias) as n
     from (
       select x.entity_id, x.kind
@@ -11410,27 +11390,6 @@ comment on function pgrecall.pending_links is
 -- alias or entity at a time, each in a lateral subquery with a limit, so that they use the index
 -- also before the tables are analysed.
 
-create or replace function pgrecall_internal._fact_mentions(
-  facts pgrecall_internal.fact_row[], memory_ids bigint[])
-returns setof pgrecall_internal.fact_mention
-language sql immutable parallel safe
-begin atomic
-  with ranked as (
-    select f.n, f.fact_type, e.name, e.alias, e.kind, e.kind_class,
-           row_number() over (partition by f.n, e.alias, e.kind_class order by e.name) as copy,
-           e.kind_class is null and count(e.kind_class) over (partition by f.n, e.alias) > 0
-             as has_kind_elsewhere
-    from   unnest(facts) as f
-    cross  join lateral unnest(f.names) as e
-  )
-  select r.n, memory_ids[r.n], r.fact_type, r.name, r.alias, r.kind, r.kind_class
-  from   ranked r
-  where  r.copy = 1 and not r.has_kind_elsewhere;
-end;
-comment on function pgrecall_internal._fact_mentions is
-'The names in facts, those of relations too, each once per fact; memory_ids are those of the '
-'facts, in order. A name with two kinds in a fact counts as two.';
-
 create or replace function pgrecall_internal._alias_candidates(bank text, aliases text[])
 returns table (alias text, entity_id bigint, confidence real, is_own_name boolean, kind_class text,
                last_mentioned_at timestamptz, co_mentions bigint[])
@@ -11656,7 +11615,7 @@ comment on function pgrecall_internal._store_entities is
 'Writes the entities and aliases of facts: afterwards every name in them is an alias.';
 
 create or replace function pgrecall_internal._store_certain_mentions(
-  bank text, names pgrecall_internal.fact_mention[])
+  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns pgrecall_internal.fact_mention[]
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -11667,8 +11626,17 @@ as $$
 declare
   ambiguous pgrecall_internal.fact_mention[];
 begin
-  with named as materialized (
-    select u.* from unnest(names) as u
+  with ranked as (
+    select f.n, memory_ids[f.n] as memory_id, f.fact_type, e.name, e.alias, e.kind, e.kind_class,
+           row_number() over (partition by f.n, e.alias, e.kind_class order by e.name) as copy,
+           e.kind_class is null and count(e.kind_class) over (partition by f.n, e.alias) > 0
+             as has_kind_elsewhere
+    from   unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+  ),
+  -- Each name once per fact; one with two kinds in a fact counts as two.
+  named as materialized (
+    select * from ranked r where r.copy = 1 and not r.has_kind_elsewhere
   ),
   candidate as materialized (
     select d.alias, c.entity_ids, c.kind_classes, c.confidence
@@ -11735,8 +11703,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_certain_mentions is
-'Writes the mentions whose name has one entity, of a compatible kind; the entity takes over the '
-'kind where its own is unknown. Returns the other names, which are ambiguous, in order.';
+'Writes the mentions of the names in facts, those of relations too, that have one entity, of a '
+'compatible kind; the entity takes over the kind where its own is unknown. Returns the other '
+'names, which are ambiguous, in order. memory_ids are those of the facts, in order.';
 
 create or replace function pgrecall_internal._store_ambiguous_mentions(
   bank text, names pgrecall_internal.fact_mention[], facts pgrecall_internal.fact_row[])
@@ -11821,8 +11790,7 @@ declare
   names     pgrecall_internal.fact_mention[];
   has_kind  boolean;
 begin
-  names := pgrecall_internal._store_certain_mentions(
-    bank, array(select m from pgrecall_internal._fact_mentions(facts, memory_ids) as m));
+  names := pgrecall_internal._store_certain_mentions(bank, facts, memory_ids);
   -- Names with a kind first: some become entities that are candidates for names without a kind.
   foreach has_kind in array case when names = '{}' then '{}' else array[true, false] end loop
     perform pgrecall_internal._store_ambiguous_mentions(
@@ -12764,19 +12732,7 @@ begin
     select distinct on (i.memory_id, i.kind, i.ordinal)
            reembed_store.bank, i.memory_id, locked.next_model, i.kind, i.ordinal, e.fact_type,
            i.embedding, e.text, i.tokens
-    from (
-      select (v.item ->> 'memory_id')::bigint              as memory_id,
-             coalesce(v.item ->> 'kind', 'text')           as kind,
-             coalesce(v.item ->> 'ordinal', '0')::smallint as ordinal,
-             pgrecall_internal._embedding_field(
-               format('embeddings[%s].embedding', v.n - 1),
-               -- A missing embedding gets the same error as an empty one.
-               coalesce(v.item -> 'embedding', '""'), next) as embedding,
-             pgrecall_internal._tokens_field(
-               format('embeddings[%s]', v.n - 1), v.item, next.embedding_model, true) as tokens,
-             v.n
-      from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
-    ) as i
+    from   pgrecall_internal._read_embeddings(next, embeddings) as i
     cross  join lateral (
       select x.fact_type, x.text
       from   pgrecall.embedding x
@@ -13174,6 +13130,28 @@ $$;
 comment on function pgrecall_internal._tokens_field is
 'Field tokens of a fact: token vectors as base64, those of the bank''s own model (is_own), or by '
 'the name of their model, {"model": "..."}. Null: none. Errors: RC003.';
+
+create or replace function pgrecall_internal._read_embeddings(
+  bank pgrecall.bank, embeddings jsonb)
+returns table (memory_id bigint, kind text, ordinal smallint, text text, embedding halfvec,
+               tokens bytea, n bigint)
+language sql stable parallel unsafe rows 100
+begin atomic
+  -- Called in a from clause, so that it is inlined: only what is used is read.
+  select (e.item ->> 'memory_id')::bigint, coalesce(e.item ->> 'kind', 'text'),
+         coalesce(e.item ->> 'ordinal', '0')::smallint, e.item ->> 'text',
+         -- A missing embedding gets the same error as an empty one.
+         pgrecall_internal._embedding_field(
+           format('embeddings[%s].embedding', e.n - 1), coalesce(e.item -> 'embedding', '""'),
+           bank),
+         pgrecall_internal._tokens_field(
+           format('embeddings[%s]', e.n - 1), e.item, (bank).embedding_model, true),
+         e.n
+  from   jsonb_array_elements(embeddings) with ordinality as e(item, n);
+end;
+comment on function pgrecall_internal._read_embeddings is
+'Embeddings of texts that are stored already, as embed_store() takes them, n counting from 1. '
+'Errors: those of _embedding_field() and _tokens_field().';
 
 create or replace function pgrecall_internal._read_vectors(
   place text, item jsonb, bank pgrecall.bank, kind text, ordinal integer, content text)
@@ -15076,24 +15054,14 @@ begin
     select distinct on (i.memory_id)
            embed_store.bank, i.memory_id, coalesce(locked.embedding_model, ''), 'text', 0,
            m.fact_type, i.embedding, i.tokens
-    from (
-      select (v.item ->> 'memory_id')::bigint as memory_id,
-             pgrecall_internal._embedding_field(
-               format('embeddings[%s].embedding', v.n - 1),
-               -- A missing embedding gets the same error as an empty one.
-               coalesce(v.item -> 'embedding', '""'), locked) as embedding,
-             pgrecall_internal._tokens_field(
-               format('embeddings[%s]', v.n - 1), v.item, locked.embedding_model, true) as tokens,
-             v.n
-      from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
-      where  v.item ->> 'kind' is distinct from 'relation'
-    ) as i
+    from   pgrecall_internal._read_embeddings(locked, embeddings) as i
     cross  join lateral (
       select x.fact_type
       from   pgrecall.memory x
       where  x.bank_id = embed_store.bank and x.memory_id = i.memory_id
       limit  1
     ) as m
+    where  i.kind <> 'relation'
     order  by i.memory_id, i.n desc
     on conflict on constraint embedding_pkey do update
     set tokens = excluded.tokens
@@ -15103,16 +15071,10 @@ begin
   select count(*) into kept from stored;
   if embeddings @> '[{"kind": "relation"}]' then
     select pgrecall_internal._store_relation_words(
-             locked, array_agg(i.memory_id), array_agg(i.words), array_agg(i.embedding))
+             locked, array_agg(i.memory_id), array_agg(i.text), array_agg(i.embedding))
     into   worded
-    from (
-      select (v.item ->> 'memory_id')::bigint as memory_id, v.item ->> 'text' as words,
-             pgrecall_internal._embedding_field(
-               format('embeddings[%s].embedding', v.n - 1),
-               coalesce(v.item -> 'embedding', '""'), locked) as embedding
-      from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
-      where  v.item ->> 'kind' = 'relation' and v.item ->> 'text' <> ''
-    ) as i;
+    from   pgrecall_internal._read_embeddings(locked, embeddings) as i
+    where  i.kind = 'relation' and i.text <> '';
   end if;
   return kept + worded;
 end;
@@ -15752,13 +15714,14 @@ begin
   select s.* into updated from pgrecall.stored_memories(bank, array[new_id]) as s;
   updated.ended_entities := array(
     select e.name
-    from   pgrecall.mention x
+    from (
+      select x.entity_id from pgrecall.mention x
+      where  x.bank_id = update_memory.bank and x.memory_id = update_memory.memory_id
+      except
+      select x.entity_id from pgrecall.mention x
+      where  x.bank_id = update_memory.bank and x.memory_id = new_id
+    ) as x
     join   pgrecall.entity e on e.bank_id = update_memory.bank and e.entity_id = x.entity_id
-    where  x.bank_id = update_memory.bank and x.memory_id = update_memory.memory_id
-      and  not exists (
-             select from pgrecall.mention y
-             where  y.bank_id = update_memory.bank and y.memory_id = new_id
-               and  y.entity_id = x.entity_id)
     order  by e.name);
   updated.ended_relations := array(
     select concat_ws(' ', f.name, x.kind, t.name)
@@ -15850,19 +15813,6 @@ comment on function pgrecall_internal._fuse is
 'Worker of the fusions, named by fusion. The contributions to a memory that mentions an entity '
 'named in the query are multiplied by 1 + named_boost * named. kept: ranks above it are left out.';
 
-create or replace function pgrecall_internal._check_fusion(weights jsonb, k integer)
-returns void
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-begin
-  perform pgrecall_internal._check_range('k', k, 1, 10000);
-  perform pgrecall_internal._check_by_arm('weight', weights, 0, 1000000, is_any_arm => true);
-end;
-$$;
-comment on function pgrecall_internal._check_fusion is
-'Raises 22023 for a k outside 1 to 10,000 or a weight outside 0 to 1,000,000.';
-
 create or replace function pgrecall_internal._checked_hits(hits pgrecall.arm_hit[])
 returns pgrecall.arm_hit[]
 language plpgsql immutable parallel safe
@@ -15883,21 +15833,32 @@ $$;
 comment on function pgrecall_internal._checked_hits is
 'The hits. Raises 22023 where a rank is below 1.';
 
-create or replace function pgrecall.rrf(
-  hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
+create or replace function pgrecall_internal._fused(
+  hits pgrecall.arm_hit[], weights jsonb, k integer, fusion text)
 returns setof pgrecall.fused
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
 begin
-  perform pgrecall_internal._check_fusion(weights, k);
+  perform pgrecall_internal._check_range('k', k, 1, 10000);
+  perform pgrecall_internal._check_by_arm('weight', weights, 0, 1000000, is_any_arm => true);
   return query
   select *
   from   pgrecall_internal._fuse(
            pgrecall_internal._checked_hits(hits), pgrecall_internal._arms_found(hits), weights, k,
-           'rrf');
+           fusion);
 end;
 $$;
+comment on function pgrecall_internal._fused is
+'_fuse() with all hits, after its arguments are checked. Errors: 22023.';
+
+create or replace function pgrecall.rrf(
+  hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
+returns setof pgrecall.fused
+language sql immutable parallel safe
+begin atomic
+  select * from pgrecall_internal._fused(hits, weights, k, 'rrf');
+end;
 comment on function pgrecall.rrf is
 'Weighted reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): score = sum over arms of '
 'weight / (k + rank). Equal scores share a rank. arms holds rank, score and contribution per arm; '
@@ -15907,18 +15868,10 @@ comment on function pgrecall.rrf is
 create or replace function pgrecall.score_rrf(
   hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
 returns setof pgrecall.fused
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-begin
-  perform pgrecall_internal._check_fusion(weights, k);
-  return query
-  select *
-  from   pgrecall_internal._fuse(
-           pgrecall_internal._checked_hits(hits), pgrecall_internal._arms_found(hits), weights, k,
-           'score_rrf');
+language sql immutable parallel safe
+begin atomic
+  select * from pgrecall_internal._fused(hits, weights, k, 'score_rrf');
 end;
-$$;
 comment on function pgrecall.score_rrf is
 'Reciprocal rank fusion weighted by score: score = sum over arms of weight * (score / best score '
 'of the arm) / (k + rank). The best score is at least certain_at of arms(). A score below 0 counts '
@@ -15927,18 +15880,10 @@ comment on function pgrecall.score_rrf is
 
 create or replace function pgrecall.linear(hits pgrecall.arm_hit[], weights jsonb default '{}')
 returns setof pgrecall.fused
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-begin
-  perform pgrecall_internal._check_fusion(weights, 1);
-  return query
-  select *
-  from   pgrecall_internal._fuse(
-           pgrecall_internal._checked_hits(hits), pgrecall_internal._arms_found(hits), weights, 1,
-           'linear');
+language sql immutable parallel safe
+begin atomic
+  select * from pgrecall_internal._fused(hits, weights, 1, 'linear');
 end;
-$$;
 comment on function pgrecall.linear is
 'Linear fusion: score = sum over arms of weight * (score - worst score of the arm) / (best score '
 'of the arm - worst), whatever the ranks. The worst hit of an arm gets 0 from it and stays in; a '
@@ -19279,8 +19224,7 @@ begin
         and  x.entity_id = any (entity_ids)
     ) as e
     where  m.memory_id <> memory.memory_id and m.fact_type = memory.fact_type
-      and  m.valid_from <= coalesce(near_copies.as_of, now())
-      and  (m.valid_to is null or m.valid_to > coalesce(near_copies.as_of, now()))
+      and  pgrecall_internal._holds(m.valid_from, m.valid_to, coalesce(near_copies.as_of, now()))
       and  pgrecall_internal._numbers_and_negations(m.text)
            = pgrecall_internal._numbers_and_negations(memory.text)
   ) as c
@@ -20027,28 +19971,6 @@ comment on function pgrecall_internal._hnsw_seconds is
 'Estimated seconds to build an HNSW index of so many vectors on one core, with '
 'maintenance_work_mem that holds it.';
 
-create or replace function pgrecall_internal._partition_of(bank text)
-returns oid
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  -- From the catalog and not from a row: where Citus distributes the table, rows are in its shards.
-  return (
-    select c.oid
-    from   pg_inherits h
-    join   pg_class c on c.oid = h.inhrelid
-    cross  join lateral regexp_match(
-             pg_get_expr(c.relpartbound, c.oid), 'modulus (\d+), remainder (\d+)') as b(bound)
-    where  h.inhparent = 'pgrecall.embedding'::regclass
-      and  satisfies_hash_partition(
-             h.inhparent, b.bound[1]::integer, b.bound[2]::integer, _partition_of.bank)
-  );
-end;
-$$;
-comment on function pgrecall_internal._partition_of is
-'The partition of embedding that holds the vectors of a bank.';
-
 create or replace function pgrecall_internal._count_vectors(
   bank text, model text, most bigint default null)
 returns bigint
@@ -20085,13 +20007,20 @@ declare
     join   pg_namespace n on n.oid = t.typnamespace
     where  t.oid = 'halfvec'::regtype);
 begin
-  -- On the partition: PostgreSQL cannot build an index of a partitioned table concurrently.
+  -- On the partition: PostgreSQL cannot build an index of a partitioned table concurrently. Where
+  -- Citus distributes the table, no row of it tells the partition, for rows are in its shards.
   return format(
     'create index concurrently %I on %s using hnsw ((%s) %s) with (m = %s, ef_construction = %s) '
     'where %s',
     index_name,
-    (select format('pgrecall_internal.%I', c.relname) from pg_class c
-     where  c.oid = pgrecall_internal._partition_of(bank.bank_id)),
+    (select format('pgrecall_internal.%I', c.relname)
+     from   pg_inherits h
+     join   pg_class c on c.oid = h.inhrelid
+     cross  join lateral regexp_match(
+              pg_get_expr(c.relpartbound, c.oid), 'modulus (\d+), remainder (\d+)') as b(bound)
+     where  h.inhparent = 'pgrecall.embedding'::regclass
+       and  satisfies_hash_partition(
+              h.inhparent, b.bound[1]::integer, b.bound[2]::integer, bank.bank_id)),
     pgrecall_internal._vector_key(bank, dimensions, 'embedding', prefix),
     prefix || case bank.vector_search
                 when 'binary' then 'bit_hamming_ops' else 'halfvec_cosine_ops' end,

@@ -65,7 +65,7 @@ begin
         chosen := pgrecall_internal._candidates(
           terms.dimensions, terms.idfs, terms.counts, terms.documents, part);
         continue when chosen.singles = '{}' and chosen.sets = '{}' and part < limits;
-        if kind = 'memory' and chosen.sets = '{}' and chosen.singles = terms.dimensions
+        if chosen.sets = '{}' and chosen.singles = terms.dimensions
            and request.filter is null and not has_phrase
         then
           -- The usual search of a bank that is not large: a static statement, planned once a
@@ -78,7 +78,7 @@ begin
           from (
             select m.memory_id as id, -(m.lexical_weights <#> weights) as score
             from   pgrecall.memory m
-            where  m.bank_id collate "C" = bank.bank_id
+            where  kind = 'memory' and m.bank_id collate "C" = bank.bank_id
               and  array_position(request.fact_types, m.fact_type) is not null
               and  m.valid_from <= request.as_of
               and  (m.valid_to is null or m.valid_to > request.as_of)
@@ -88,6 +88,16 @@ begin
                      select hashint8extended(
                               d::bigint, pgrecall_internal._scope(bank.bank_id, f.fact_type))
                      from   unnest(request.fact_types) as f(fact_type), unnest(chosen.singles) as d)
+            union all
+            select m.message_id, -(m.lexical_weights <#> weights)
+            from   pgrecall.message m
+            where  kind = 'message' and m.bank_id collate "C" = bank.bank_id
+              and  m.sent_at <= request.as_of
+              and  pgrecall_internal._lexical_keys(m.bank_id, 'message', m.lexical_weights)
+                   && array(
+                     select hashint8extended(
+                              d::bigint, pgrecall_internal._scope(bank.bank_id, 'message'))
+                     from   unnest(chosen.singles) as d)
             order  by 2 desc, 1 desc
             limit  depth
           ) as t
@@ -200,19 +210,18 @@ begin
     return false;
   elsif 0 < any (terms.counts) then
     return true;
-  -- Documents that are not counted yet may hold any word.
-  elsif kind = 'memory' then
-    return coalesce((
-      select m.memory_id from pgrecall.memory m
-      where  m.bank_id = (request.bank).bank_id
-      order  by m.memory_id desc
-      limit  1), 0) > coalesce(terms.watermark, 0);
   end if;
-  return coalesce((
+  -- Documents that are not counted yet may hold any word.
+  return coalesce(case kind when 'memory' then (
+    select m.memory_id from pgrecall.memory m
+    where  m.bank_id = (request.bank).bank_id
+    order  by m.memory_id desc
+    limit  1)
+  else (
     select m.message_id from pgrecall.message m
     where  m.bank_id = (request.bank).bank_id
     order  by m.message_id desc
-    limit  1), 0) > coalesce(terms.watermark, 0);
+    limit  1) end, 0) > coalesce(terms.watermark, 0);
 end;
 $$;
 comment on function pgrecall_internal._has_word is

@@ -152,12 +152,11 @@ begin
     if filter is null and not by_index then
       -- The usual search: a static statement, planned once a session. Equal types, rather than any
       -- of them, leave the planner one index, whatever it takes the bank for.
-      select array_agg(n.memory_id),
-             array_agg(pgrecall_internal._similarity(1 - n.distance, low, high)),
-             bool_or(n.kind = 'question')
+      select array_agg(n.memory_id), array_agg(n.score), bool_or(n.kind = 'question')
       into   memory_ids, scores, are_questions
       from (
-        select x.memory_id, x.kind, x.distance
+        select x.memory_id, x.kind,
+               pgrecall_internal._similarity(1 - x.distance, low, high) as score
         from   unnest(request.fact_types) as t(fact_type)
         cross  join lateral (
           select e.memory_id, e.kind, e.embedding <=> _semantic_search.embedding as distance
@@ -165,11 +164,12 @@ begin
           where  e.bank_id = bank.bank_id and e.fact_type = t.fact_type and e.model = searched
           offset 0
         ) as x
-        order  by 3, 1 desc
+        order  by x.distance, x.memory_id desc
         limit  fetched
-      ) as n;
+      ) as n
+      where  n.score >= floor;
       horizon := scores[fetched];
-      if are_questions or scores[cardinality(scores)] < floor then
+      if are_questions then
         select array_agg(u.id order by u.score desc, u.id desc),
                array_agg(u.score order by u.score desc, u.id desc)
         into   memory_ids, scores
@@ -177,7 +177,6 @@ begin
           select x.id, max(x.score) as score
           from   unnest(memory_ids, scores) as x(id, score)
           group  by x.id
-          having max(x.score) >= floor
         ) as u;
       end if;
       memory_ids := coalesce(memory_ids, '{}');

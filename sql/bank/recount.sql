@@ -56,6 +56,8 @@ create or replace function pgrecall_internal._recount_mentions(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- However many entities a memory mentions: the planner takes them for few.
+set enable_nestloop = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare

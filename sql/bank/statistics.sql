@@ -13,36 +13,6 @@
 -- settings of the bank. The vocabulary is a snapshot of the most frequent lexemes:
 -- vocabulary_drift() compares with it.
 
-create or replace function pgrecall_internal._documents(
-  bank text, kind text, after bigint, upto bigint, ids bigint[] default null)
-returns table (id bigint, content text, context text, fact_key text)
-language plpgsql stable parallel safe rows 1000
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-declare
-  owner pgrecall.bank := pgrecall_internal._bank(bank);
-begin
-  if kind = 'memory' then
-    return query
-    select m.memory_id, m.text, m.context, m.fact_key
-    from   pgrecall.memory m
-    where  m.bank_id = _documents.bank and m.memory_id > _documents.after
-      and  m.memory_id <= upto and (ids is null or m.memory_id = any (ids));
-  else
-    return query
-    select m.message_id, m.text,
-           pgrecall_internal._message_context(owner, row(m.*)::pgrecall.message), null::text
-    from   pgrecall.message m
-    where  m.bank_id = _documents.bank and m.message_id > _documents.after
-      and  m.message_id <= upto and (ids is null or m.message_id = any (ids));
-  end if;
-end;
-$$;
-comment on function pgrecall_internal._documents is
-'The texts that the lexical arm (memory) or the message arm (message) indexes, of documents with '
-'ids above after, up to upto; with ids only of these.';
-
 create or replace function pgrecall_internal._document_counts(
   bank pgrecall.bank, kind text, after bigint, upto bigint, ids bigint[] default null)
 returns table (lexeme text, documents bigint)
@@ -53,17 +23,29 @@ as $$
 begin
   return query
   select x.lexeme, count(*)
-  from   pgrecall_internal._documents(bank.bank_id, kind, after, upto, ids) as d
+  from (
+    select m.text, m.context, m.fact_key, bank.context_weight
+    from   pgrecall.memory m
+    where  kind = 'memory' and m.bank_id = bank.bank_id
+      and  m.memory_id > after and m.memory_id <= upto
+      and  (ids is null or m.memory_id = any (ids))
+    union all
+    select m.text, pgrecall_internal._message_context(bank, row(m.*)::pgrecall.message), null,
+           bank.message_context_weight
+    from   pgrecall.message m
+    where  kind = 'message' and m.bank_id = bank.bank_id
+      and  m.message_id > after and m.message_id <= upto
+      and  (ids is null or m.message_id = any (ids))
+  ) as d
   cross  join lateral pgrecall_internal._field_lexemes(
-           bank.text_search_config::regconfig, d.content, d.context,
-           case kind when 'memory'
-             then bank.context_weight else bank.message_context_weight end,
-           d.fact_key, bank.key_weight) as x
+           bank.text_search_config::regconfig, d.text, d.context, d.context_weight, d.fact_key,
+           bank.key_weight) as x
   group  by x.lexeme;
 end;
 $$;
 comment on function pgrecall_internal._document_counts is
-'In how many documents of a kind, as _documents() chooses them, each lexeme occurs.';
+'In how many documents of a kind with ids above after, up to upto, each lexeme occurs; with ids '
+'only in these.';
 
 create or replace function pgrecall_internal._top_lexemes(bank text)
 returns text[]

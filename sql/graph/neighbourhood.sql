@@ -15,54 +15,12 @@ begin
   with edge as (
     select 'entity' as from_kind, r.from_id, r.kind, 'entity' as to_kind, r.to_id,
            r.confidence as weight, r.memory_id
-    from   unnest(entity_ids) as f(id)
-    cross  join lateral (
-      (select o.from_id, o.kind, o.to_id, o.confidence, o.memory_id
-       from   pgrecall.relation o
-       -- "between": as in _steps(), for the index. A fact that does not hold must not take the
-       -- place of one that does.
-       where  o.bank_id = (_hop.bank).bank_id and o.from_id between f.id and f.id
-         and  coalesce(o.valid_from, '-infinity') <= _hop.as_of
-         and  coalesce(o.valid_to, 'infinity') > _hop.as_of
-         and  (
-                select true from pgrecall.memory m
-                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = o.memory_id
-                  and  m.valid_from <= _hop.as_of
-                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
-       order  by o.from_id desc, o.relation_id desc
-       limit  25)
-      union all
-      (select i.from_id, i.kind, i.to_id, i.confidence, i.memory_id
-       from   pgrecall.relation i
-       where  i.bank_id = (_hop.bank).bank_id and i.to_id between f.id and f.id
-         and  coalesce(i.valid_from, '-infinity') <= _hop.as_of
-         and  coalesce(i.valid_to, 'infinity') > _hop.as_of
-         and  (
-                select true from pgrecall.memory m
-                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = i.memory_id
-                  and  m.valid_from <= _hop.as_of
-                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
-       order  by i.to_id desc, i.relation_id desc
-       limit  25)
-    ) as r
+    from   pgrecall_internal._relations_of(
+             (_hop.bank).bank_id, entity_ids, _hop.as_of, 25) as r
     union all
-    select 'memory', x.memory_id, 'mentions', 'entity', f.id, x.confidence, x.memory_id
-    from   unnest(entity_ids) as f(id)
-    cross  join pgrecall.fact_type t
-    cross  join lateral (
-      select m.memory_id, m.confidence
-      from   pgrecall.mention m
-      where  m.bank_id = (_hop.bank).bank_id and m.entity_id = f.id
-        and  m.fact_type between t.fact_type and t.fact_type
-        and  (
-               select true from pgrecall.memory x
-               where  x.bank_id = (_hop.bank).bank_id and x.memory_id = m.memory_id
-                 and  x.valid_from <= _hop.as_of
-                 and  (x.valid_to is null or x.valid_to > _hop.as_of))
-      order  by m.fact_type desc, m.memory_id desc
-      limit  10
-    ) as x
-    where  t.bank_id = (_hop.bank).bank_id
+    select 'memory', x.memory_id, 'mentions', 'entity', x.entity_id, x.confidence, x.memory_id
+    from   pgrecall_internal._facts_about(
+             (_hop.bank).bank_id, entity_ids, _hop.as_of, 10) as x
     union all
     select 'memory', f.id, 'mentions', 'entity', x.entity_id, x.confidence, f.id
     from   unnest(memory_ids) as f(id)
@@ -104,11 +62,9 @@ begin
       select u.*
       from   pgrecall_internal._similar_memories(
                bank, case when hop = 1 then memory_ids else '{}' end, 0.7, 50) as u
-      where (
-              select true from pgrecall.memory m
-              where  m.bank_id = (_hop.bank).bank_id and m.memory_id = u.to_id
-                and  m.valid_from <= _hop.as_of
-                and  (m.valid_to is null or m.valid_to > _hop.as_of))
+      where  (select pgrecall_internal._holds(m.valid_from, m.valid_to, _hop.as_of)
+              from   pgrecall.memory m
+              where  m.bank_id = (_hop.bank).bank_id and m.memory_id = u.to_id)
       order  by u.similarity desc, u.to_id desc
       limit  5
     ) as s
@@ -117,12 +73,9 @@ begin
          e.to_id, null::text, null::bigint, e.weight,
          case when e.to_kind = 'entity' then e.memory_id end, null::real, null::real
   from   edge e
-  -- Not exists(): a join could read all memories of a bank that was never analysed.
-  where  (
-           select true from pgrecall.memory m
-           where  m.bank_id = (_hop.bank).bank_id and m.memory_id = e.memory_id
-             and  m.valid_from <= _hop.as_of
-             and  (m.valid_to is null or m.valid_to > _hop.as_of));
+  where  (select pgrecall_internal._holds(m.valid_from, m.valid_to, _hop.as_of)
+          from   pgrecall.memory m
+          where  m.bank_id = (_hop.bank).bank_id and m.memory_id = e.memory_id);
 end;
 $$;
 comment on function pgrecall_internal._hop is

@@ -110,6 +110,78 @@ comment on function pgrecall.neighbours is
 'latest 50 memories of each type per entity are considered. Superseded memories are included. '
 'Errors: RC001, RC010 unknown memory, 22023.';
 
+create or replace function pgrecall_internal._relations_of(
+  bank text, entity_ids bigint[], at timestamptz, most integer)
+returns table (
+  from_id bigint, kind text, to_id bigint, confidence real, memory_id bigint, is_forth boolean)
+language plpgsql stable parallel safe rows 1000
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select r.*
+  from   unnest(entity_ids) as u(id)
+  cross  join lateral (
+    (select o.from_id, o.kind, o.to_id, o.confidence, o.memory_id, true
+     from   pgrecall.relation o
+     -- "between" rather than "=", so that only one index provides this order. A relation that does
+     -- not hold must not take the place of one that does. Not exists(): a join could read all
+     -- memories of a bank that was never analysed.
+     where  o.bank_id = _relations_of.bank and o.from_id between u.id and u.id
+       and  pgrecall_internal._holds(o.valid_from, o.valid_to, at)
+       and  (select pgrecall_internal._holds(m.valid_from, m.valid_to, at)
+             from   pgrecall.memory m
+             where  m.bank_id = _relations_of.bank and m.memory_id = o.memory_id)
+     order  by o.from_id desc, o.relation_id desc
+     limit  most)
+    union all
+    (select i.from_id, i.kind, i.to_id, i.confidence, i.memory_id, false
+     from   pgrecall.relation i
+     where  i.bank_id = _relations_of.bank and i.to_id between u.id and u.id
+       and  pgrecall_internal._holds(i.valid_from, i.valid_to, at)
+       and  (select pgrecall_internal._holds(m.valid_from, m.valid_to, at)
+             from   pgrecall.memory m
+             where  m.bank_id = _relations_of.bank and m.memory_id = i.memory_id)
+     order  by i.to_id desc, i.relation_id desc
+     limit  most)
+  ) as r;
+end;
+$$;
+comment on function pgrecall_internal._relations_of is
+'The newest relations of entities that hold at a time, as do the facts that state them: at most '
+'most of an entity in each direction. is_forth: from_id is one of the entities.';
+
+create or replace function pgrecall_internal._facts_about(
+  bank text, entity_ids bigint[], at timestamptz, most integer)
+returns table (entity_id bigint, memory_id bigint, confidence real)
+language plpgsql stable parallel safe rows 1000
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select u.id, x.memory_id, x.confidence
+  from   unnest(entity_ids) as u(id)
+  cross  join pgrecall.fact_type t
+  cross  join lateral (
+    select m.memory_id, m.confidence
+    from   pgrecall.mention m
+    where  m.bank_id = _facts_about.bank and m.entity_id = u.id
+      and  m.fact_type between t.fact_type and t.fact_type
+      and  (select pgrecall_internal._holds(f.valid_from, f.valid_to, at)
+            from   pgrecall.memory f
+            where  f.bank_id = _facts_about.bank and f.memory_id = m.memory_id)
+    order  by m.fact_type desc, m.memory_id desc
+    limit  most
+  ) as x
+  where  t.bank_id = _facts_about.bank;
+end;
+$$;
+comment on function pgrecall_internal._facts_about is
+'The newest facts that mention entities and hold at a time: at most most of each type for an '
+'entity.';
+
 create or replace function pgrecall_internal._steps(bank text, entity_ids bigint[])
 returns table (from_id bigint, to_id bigint, via text, memory_id bigint, is_forth boolean)
 language plpgsql stable parallel safe rows 1000
@@ -120,63 +192,19 @@ begin
   return query
   select distinct on (n.to_id) n.from_id, n.to_id, n.via, n.memory_id, n.is_forth
   from (
-    select f.id as from_id, r.to_id, r.kind as via, r.memory_id, true as is_forth, 0 as place
-    from   unnest(entity_ids) as f(id)
-    cross  join lateral (
-      select o.to_id, o.kind, o.memory_id
-      from   pgrecall.relation o
-      -- "between" as in entity_walk(): for the index. Facts that have ended must not take the
-      -- place of those that hold; not exists(): as in _hop().
-      where  o.bank_id = _steps.bank and o.from_id between f.id and f.id
-        and  (o.valid_from is null or o.valid_from <= now())
-        and  (o.valid_to is null or o.valid_to > now())
-        and  (
-               select true from pgrecall.memory m
-               where  m.bank_id = _steps.bank and m.memory_id = o.memory_id
-                 and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
-      order  by o.from_id desc, o.relation_id desc
-      limit  50
-    ) as r
+    select case when r.is_forth then r.from_id else r.to_id end,
+           case when r.is_forth then r.to_id else r.from_id end, r.kind, r.memory_id, r.is_forth, 0
+    from   pgrecall_internal._relations_of(_steps.bank, entity_ids, now(), 50) as r
     union all
-    select f.id, r.from_id, r.kind, r.memory_id, false, 0
-    from   unnest(entity_ids) as f(id)
+    select f.entity_id, x.entity_id, 'mentioned with', f.memory_id, true, 1
+    from   pgrecall_internal._facts_about(_steps.bank, entity_ids, now(), 50) as f
     cross  join lateral (
-      select i.from_id, i.kind, i.memory_id
-      from   pgrecall.relation i
-      where  i.bank_id = _steps.bank and i.to_id between f.id and f.id
-        and  (i.valid_from is null or i.valid_from <= now())
-        and  (i.valid_to is null or i.valid_to > now())
-        and  (
-               select true from pgrecall.memory m
-               where  m.bank_id = _steps.bank and m.memory_id = i.memory_id
-                 and  m.valid_from <= now() and (m.valid_to is null or m.valid_to > now()))
-      order  by i.to_id desc, i.relation_id desc
-      limit  50
-    ) as r
-    union all
-    select f.id, x.entity_id, 'mentioned with', x.memory_id, true, 1
-    from   unnest(entity_ids) as f(id)
-    cross  join pgrecall.fact_type t
-    cross  join lateral (
-      select m.memory_id
-      from   pgrecall.mention m
-      where  m.bank_id = _steps.bank and m.entity_id = f.id
-        and  m.fact_type between t.fact_type and t.fact_type
-        and  (
-               select true from pgrecall.memory x
-               where  x.bank_id = _steps.bank and x.memory_id = m.memory_id
-                 and  x.valid_from <= now() and (x.valid_to is null or x.valid_to > now()))
-      order  by m.fact_type desc, m.memory_id desc
-      limit  50
-    ) as l
-    cross  join lateral (
-      select o.entity_id, o.memory_id
+      select o.entity_id
       from   pgrecall.mention o
-      where  o.bank_id = _steps.bank and o.memory_id = l.memory_id and o.entity_id <> f.id
+      where  o.bank_id = _steps.bank and o.memory_id = f.memory_id and o.entity_id <> f.entity_id
       limit  20
     ) as x
-    where  t.bank_id = _steps.bank
-  ) as n
+  ) as n(from_id, to_id, via, memory_id, is_forth, place)
   where  n.to_id <> all (entity_ids)
   -- A relation precedes a mention, and a newer fact precedes an older one.
   order  by n.to_id, n.place, n.memory_id desc, n.via, n.from_id;

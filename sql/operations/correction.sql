@@ -182,8 +182,7 @@ begin
         and  x.entity_id = any (entity_ids)
     ) as e
     where  m.memory_id <> memory.memory_id and m.fact_type = memory.fact_type
-      and  m.valid_from <= coalesce(near_copies.as_of, now())
-      and  (m.valid_to is null or m.valid_to > coalesce(near_copies.as_of, now()))
+      and  pgrecall_internal._holds(m.valid_from, m.valid_to, coalesce(near_copies.as_of, now()))
       and  pgrecall_internal._numbers_and_negations(m.text)
            = pgrecall_internal._numbers_and_negations(memory.text)
   ) as c

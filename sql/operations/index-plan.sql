@@ -44,28 +44,6 @@ comment on function pgrecall_internal._hnsw_seconds is
 'Estimated seconds to build an HNSW index of so many vectors on one core, with '
 'maintenance_work_mem that holds it.';
 
-create or replace function pgrecall_internal._partition_of(bank text)
-returns oid
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  -- From the catalog and not from a row: where Citus distributes the table, rows are in its shards.
-  return (
-    select c.oid
-    from   pg_inherits h
-    join   pg_class c on c.oid = h.inhrelid
-    cross  join lateral regexp_match(
-             pg_get_expr(c.relpartbound, c.oid), 'modulus (\d+), remainder (\d+)') as b(bound)
-    where  h.inhparent = 'pgrecall.embedding'::regclass
-      and  satisfies_hash_partition(
-             h.inhparent, b.bound[1]::integer, b.bound[2]::integer, _partition_of.bank)
-  );
-end;
-$$;
-comment on function pgrecall_internal._partition_of is
-'The partition of embedding that holds the vectors of a bank.';
-
 create or replace function pgrecall_internal._count_vectors(
   bank text, model text, most bigint default null)
 returns bigint
@@ -102,13 +80,20 @@ declare
     join   pg_namespace n on n.oid = t.typnamespace
     where  t.oid = 'halfvec'::regtype);
 begin
-  -- On the partition: PostgreSQL cannot build an index of a partitioned table concurrently.
+  -- On the partition: PostgreSQL cannot build an index of a partitioned table concurrently. Where
+  -- Citus distributes the table, no row of it tells the partition, for rows are in its shards.
   return format(
     'create index concurrently %I on %s using hnsw ((%s) %s) with (m = %s, ef_construction = %s) '
     'where %s',
     index_name,
-    (select format('pgrecall_internal.%I', c.relname) from pg_class c
-     where  c.oid = pgrecall_internal._partition_of(bank.bank_id)),
+    (select format('pgrecall_internal.%I', c.relname)
+     from   pg_inherits h
+     join   pg_class c on c.oid = h.inhrelid
+     cross  join lateral regexp_match(
+              pg_get_expr(c.relpartbound, c.oid), 'modulus (\d+), remainder (\d+)') as b(bound)
+     where  h.inhparent = 'pgrecall.embedding'::regclass
+       and  satisfies_hash_partition(
+              h.inhparent, b.bound[1]::integer, b.bound[2]::integer, bank.bank_id)),
     pgrecall_internal._vector_key(bank, dimensions, 'embedding', prefix),
     prefix || case bank.vector_search
                 when 'binary' then 'bit_hamming_ops' else 'halfvec_cosine_ops' end,

@@ -57,19 +57,6 @@ comment on function pgrecall_internal._fuse is
 'Worker of the fusions, named by fusion. The contributions to a memory that mentions an entity '
 'named in the query are multiplied by 1 + named_boost * named. kept: ranks above it are left out.';
 
-create or replace function pgrecall_internal._check_fusion(weights jsonb, k integer)
-returns void
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-begin
-  perform pgrecall_internal._check_range('k', k, 1, 10000);
-  perform pgrecall_internal._check_by_arm('weight', weights, 0, 1000000, is_any_arm => true);
-end;
-$$;
-comment on function pgrecall_internal._check_fusion is
-'Raises 22023 for a k outside 1 to 10,000 or a weight outside 0 to 1,000,000.';
-
 create or replace function pgrecall_internal._checked_hits(hits pgrecall.arm_hit[])
 returns pgrecall.arm_hit[]
 language plpgsql immutable parallel safe
@@ -90,21 +77,32 @@ $$;
 comment on function pgrecall_internal._checked_hits is
 'The hits. Raises 22023 where a rank is below 1.';
 
-create or replace function pgrecall.rrf(
-  hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
+create or replace function pgrecall_internal._fused(
+  hits pgrecall.arm_hit[], weights jsonb, k integer, fusion text)
 returns setof pgrecall.fused
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
 begin
-  perform pgrecall_internal._check_fusion(weights, k);
+  perform pgrecall_internal._check_range('k', k, 1, 10000);
+  perform pgrecall_internal._check_by_arm('weight', weights, 0, 1000000, is_any_arm => true);
   return query
   select *
   from   pgrecall_internal._fuse(
            pgrecall_internal._checked_hits(hits), pgrecall_internal._arms_found(hits), weights, k,
-           'rrf');
+           fusion);
 end;
 $$;
+comment on function pgrecall_internal._fused is
+'_fuse() with all hits, after its arguments are checked. Errors: 22023.';
+
+create or replace function pgrecall.rrf(
+  hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
+returns setof pgrecall.fused
+language sql immutable parallel safe
+begin atomic
+  select * from pgrecall_internal._fused(hits, weights, k, 'rrf');
+end;
 comment on function pgrecall.rrf is
 'Weighted reciprocal rank fusion (Cormack, Clarke and Buettcher 2009): score = sum over arms of '
 'weight / (k + rank). Equal scores share a rank. arms holds rank, score and contribution per arm; '
@@ -114,18 +112,10 @@ comment on function pgrecall.rrf is
 create or replace function pgrecall.score_rrf(
   hits pgrecall.arm_hit[], weights jsonb default '{}', k integer default 60)
 returns setof pgrecall.fused
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-begin
-  perform pgrecall_internal._check_fusion(weights, k);
-  return query
-  select *
-  from   pgrecall_internal._fuse(
-           pgrecall_internal._checked_hits(hits), pgrecall_internal._arms_found(hits), weights, k,
-           'score_rrf');
+language sql immutable parallel safe
+begin atomic
+  select * from pgrecall_internal._fused(hits, weights, k, 'score_rrf');
 end;
-$$;
 comment on function pgrecall.score_rrf is
 'Reciprocal rank fusion weighted by score: score = sum over arms of weight * (score / best score '
 'of the arm) / (k + rank). The best score is at least certain_at of arms(). A score below 0 counts '
@@ -134,18 +124,10 @@ comment on function pgrecall.score_rrf is
 
 create or replace function pgrecall.linear(hits pgrecall.arm_hit[], weights jsonb default '{}')
 returns setof pgrecall.fused
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-begin
-  perform pgrecall_internal._check_fusion(weights, 1);
-  return query
-  select *
-  from   pgrecall_internal._fuse(
-           pgrecall_internal._checked_hits(hits), pgrecall_internal._arms_found(hits), weights, 1,
-           'linear');
+language sql immutable parallel safe
+begin atomic
+  select * from pgrecall_internal._fused(hits, weights, 1, 'linear');
 end;
-$$;
 comment on function pgrecall.linear is
 'Linear fusion: score = sum over arms of weight * (score - worst score of the arm) / (best score '
 'of the arm - worst), whatever the ranks. The worst hit of an arm gets 0 from it and stays in; a '

@@ -55,15 +55,8 @@ $$;
 comment on function pgrecall_internal._range_of_period is
 'A window as a tstzrange that holds its lower bound.';
 
-create or replace function pgrecall_internal._asked(query text)
-returns text
-language sql immutable parallel safe
--- Only the beginning of a very long text is searched.
-return left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
-comment on function pgrecall_internal._asked is
-'A query, trimmed and cut to its first 16,000 characters; empty for null.';
-
-create or replace function pgrecall_internal._parsed_request(request pgrecall_internal.request)
+create or replace function pgrecall_internal._parsed_request(
+  request pgrecall_internal.request, has_messages boolean)
 returns pgrecall_internal.request
 language plpgsql stable parallel safe
 set search_path from current
@@ -100,12 +93,7 @@ begin
   end if;
   request.memory_terms := pgrecall_internal._terms(
     (request.bank).bank_id, 'memory', request.lexemes, expanded);
-  if (
-    select true from pgrecall.message m
-    where  m.bank_id = (request.bank).bank_id
-    order  by m.message_id
-    limit  1
-  ) then
+  if has_messages then
     request.message_terms := pgrecall_internal._terms(
       (request.bank).bank_id, 'message', request.lexemes, expanded);
   end if;
@@ -224,16 +212,20 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  request     pgrecall_internal.request;
-  needs       text[] := '{names,terms}';
-  is_expanded boolean;
+  request      pgrecall_internal.request;
+  needs        text[] := '{names,terms}';
+  is_expanded  boolean;
+  is_read      boolean;  -- whether an arm may need the words of the query
+  has_names    boolean;  -- of the bank
+  has_messages boolean;
 begin
   request.bank := pgrecall_internal._bank(bank);
   request.options := pgrecall_internal._bank_options(request.bank, embedding is not null);
   if options <> '{}' then
     request.options := pgrecall_internal._resolved_options(request.options, options);
   end if;
-  request.query := pgrecall_internal._asked(query);
+  -- Only the beginning of a very long text is searched.
+  request.query := left(coalesce(btrim(query, E' \t\r\n'), ''), 16000);
   if octet_length(request.query) > length(request.query) then
     request.query := pgrecall_internal._normalised(request.query);
   end if;
@@ -307,8 +299,20 @@ begin
       select n from pgrecall.arms() as a, unnest(a.needs) as n
       where  a.arm = any (request.arms));
   end if;
+  is_read := (request.query <> '' or is_expanded) and (arm is null or needs && '{terms,names}');
+  if is_read then
+    select (select true from pgrecall.entity_alias a
+            where  a.bank_id = _request.bank
+            order  by a.alias
+            limit  1),
+           (select true from pgrecall.message m
+            where  m.bank_id = _request.bank
+            order  by m.message_id
+            limit  1)
+    into   has_names, has_messages;
+  end if;
   request.named := '{}';
-  if request.query <> ''
+  if request.query <> '' and has_names
      and (arm is null and (request.options ->> 'named_boost')::double precision > 0
           or 'names' = any (needs))
   then
@@ -318,8 +322,8 @@ begin
   if fact_types is null and (request.options ->> 'use_hints')::boolean then
     request := pgrecall_internal._hinted_request(request);
   end if;
-  if (request.query <> '' or is_expanded) and (arm is null or needs && '{terms,names}') then
-    request := pgrecall_internal._parsed_request(request);
+  if is_read then
+    request := pgrecall_internal._parsed_request(request, has_messages);
   elsif 'names' = any (needs) then
     -- The rarity of an entity depends on the number of memories.
     request.memory_terms := pgrecall_internal._terms(bank, 'memory', '{}');
@@ -369,6 +373,9 @@ declare
   places integer[];
   tried  integer;
 begin
+  if cardinality(memory_ids) > 0 is not true then
+    return '{}';
+  end if;
   -- The first ones are nearly always enough. If not, all are checked.
   foreach tried in array array[most, cardinality(memory_ids)] loop
     if request.filter is null then
@@ -409,7 +416,7 @@ begin
     end if;
     exit when cardinality(places) = most or tried >= cardinality(memory_ids);
   end loop;
-  return coalesce(places, '{}');
+  return places;
 end;
 $$;
 comment on function pgrecall_internal._visible_places is

@@ -231,18 +231,6 @@ comment on function pgrecall.rename_entity is
 'Gives an entity another name; the old one stays an alias. Errors: RC001, RC013 unknown entity, '
 '22023 unusable name.';
 
-create or replace function pgrecall_internal._trigrams(name text)
-returns text[]
-language sql immutable parallel safe
-return array(
-  select distinct substr('  ' || w.word || ' ', g.n, 3)
-  from   string_to_table(name, ' ') as w(word),
-         generate_series(1, length(w.word) + 1) as g(n)
-  order  by 1
-);
-comment on function pgrecall_internal._trigrams is
-'Runs of three letters of a normalised name, each word with two spaces before it and one after.';
-
 create or replace function pgrecall_internal._similar_entities(bank text, top_k integer)
 returns table (entity_id bigint, other_id bigint, likeness double precision, is_part boolean,
                reason text)
@@ -256,7 +244,11 @@ begin
   with named as materialized (
     select a.entity_id, a.alias, pgrecall_internal._kind_class(e.kind) as kind,
            array(select w from string_to_table(a.alias, ' ') as w order by w) as words,
-           pgrecall_internal._trigrams(a.alias) as trigrams,
+           -- Of each word with two spaces before it and one after.
+           array(select distinct substr('  ' || w.word || ' ', g.n, 3)
+                 from   string_to_table(a.alias, ' ') as w(word),
+                        generate_series(1, length(w.word) + 1) as g(n)
+                 order  by 1) as trigrams,
            row_number() over (order by a.entity_id, a.alias) as n
     from (
       select x.entity_id, x.kind

@@ -175,6 +175,28 @@ comment on function pgrecall_internal._tokens_field is
 'Field tokens of a fact: token vectors as base64, those of the bank''s own model (is_own), or by '
 'the name of their model, {"model": "..."}. Null: none. Errors: RC003.';
 
+create or replace function pgrecall_internal._read_embeddings(
+  bank pgrecall.bank, embeddings jsonb)
+returns table (memory_id bigint, kind text, ordinal smallint, text text, embedding halfvec,
+               tokens bytea, n bigint)
+language sql stable parallel unsafe rows 100
+begin atomic
+  -- Called in a from clause, so that it is inlined: only what is used is read.
+  select (e.item ->> 'memory_id')::bigint, coalesce(e.item ->> 'kind', 'text'),
+         coalesce(e.item ->> 'ordinal', '0')::smallint, e.item ->> 'text',
+         -- A missing embedding gets the same error as an empty one.
+         pgrecall_internal._embedding_field(
+           format('embeddings[%s].embedding', e.n - 1), coalesce(e.item -> 'embedding', '""'),
+           bank),
+         pgrecall_internal._tokens_field(
+           format('embeddings[%s]', e.n - 1), e.item, (bank).embedding_model, true),
+         e.n
+  from   jsonb_array_elements(embeddings) with ordinality as e(item, n);
+end;
+comment on function pgrecall_internal._read_embeddings is
+'Embeddings of texts that are stored already, as embed_store() takes them, n counting from 1. '
+'Errors: those of _embedding_field() and _tokens_field().';
+
 create or replace function pgrecall_internal._read_vectors(
   place text, item jsonb, bank pgrecall.bank, kind text, ordinal integer, content text)
 returns pgrecall_internal.fact_vector[]

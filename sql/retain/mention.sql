@@ -9,27 +9,6 @@
 -- alias or entity at a time, each in a lateral subquery with a limit, so that they use the index
 -- also before the tables are analysed.
 
-create or replace function pgrecall_internal._fact_mentions(
-  facts pgrecall_internal.fact_row[], memory_ids bigint[])
-returns setof pgrecall_internal.fact_mention
-language sql immutable parallel safe
-begin atomic
-  with ranked as (
-    select f.n, f.fact_type, e.name, e.alias, e.kind, e.kind_class,
-           row_number() over (partition by f.n, e.alias, e.kind_class order by e.name) as copy,
-           e.kind_class is null and count(e.kind_class) over (partition by f.n, e.alias) > 0
-             as has_kind_elsewhere
-    from   unnest(facts) as f
-    cross  join lateral unnest(f.names) as e
-  )
-  select r.n, memory_ids[r.n], r.fact_type, r.name, r.alias, r.kind, r.kind_class
-  from   ranked r
-  where  r.copy = 1 and not r.has_kind_elsewhere;
-end;
-comment on function pgrecall_internal._fact_mentions is
-'The names in facts, those of relations too, each once per fact; memory_ids are those of the '
-'facts, in order. A name with two kinds in a fact counts as two.';
-
 create or replace function pgrecall_internal._alias_candidates(bank text, aliases text[])
 returns table (alias text, entity_id bigint, confidence real, is_own_name boolean, kind_class text,
                last_mentioned_at timestamptz, co_mentions bigint[])
@@ -255,7 +234,7 @@ comment on function pgrecall_internal._store_entities is
 'Writes the entities and aliases of facts: afterwards every name in them is an alias.';
 
 create or replace function pgrecall_internal._store_certain_mentions(
-  bank text, names pgrecall_internal.fact_mention[])
+  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns pgrecall_internal.fact_mention[]
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -266,8 +245,17 @@ as $$
 declare
   ambiguous pgrecall_internal.fact_mention[];
 begin
-  with named as materialized (
-    select u.* from unnest(names) as u
+  with ranked as (
+    select f.n, memory_ids[f.n] as memory_id, f.fact_type, e.name, e.alias, e.kind, e.kind_class,
+           row_number() over (partition by f.n, e.alias, e.kind_class order by e.name) as copy,
+           e.kind_class is null and count(e.kind_class) over (partition by f.n, e.alias) > 0
+             as has_kind_elsewhere
+    from   unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+  ),
+  -- Each name once per fact; one with two kinds in a fact counts as two.
+  named as materialized (
+    select * from ranked r where r.copy = 1 and not r.has_kind_elsewhere
   ),
   candidate as materialized (
     select d.alias, c.entity_ids, c.kind_classes, c.confidence
@@ -334,8 +322,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_certain_mentions is
-'Writes the mentions whose name has one entity, of a compatible kind; the entity takes over the '
-'kind where its own is unknown. Returns the other names, which are ambiguous, in order.';
+'Writes the mentions of the names in facts, those of relations too, that have one entity, of a '
+'compatible kind; the entity takes over the kind where its own is unknown. Returns the other '
+'names, which are ambiguous, in order. memory_ids are those of the facts, in order.';
 
 create or replace function pgrecall_internal._store_ambiguous_mentions(
   bank text, names pgrecall_internal.fact_mention[], facts pgrecall_internal.fact_row[])
@@ -420,8 +409,7 @@ declare
   names     pgrecall_internal.fact_mention[];
   has_kind  boolean;
 begin
-  names := pgrecall_internal._store_certain_mentions(
-    bank, array(select m from pgrecall_internal._fact_mentions(facts, memory_ids) as m));
+  names := pgrecall_internal._store_certain_mentions(bank, facts, memory_ids);
   -- Names with a kind first: some become entities that are candidates for names without a kind.
   foreach has_kind in array case when names = '{}' then '{}' else array[true, false] end loop
     perform pgrecall_internal._store_ambiguous_mentions(

@@ -100,24 +100,14 @@ begin
     select distinct on (i.memory_id)
            embed_store.bank, i.memory_id, coalesce(locked.embedding_model, ''), 'text', 0,
            m.fact_type, i.embedding, i.tokens
-    from (
-      select (v.item ->> 'memory_id')::bigint as memory_id,
-             pgrecall_internal._embedding_field(
-               format('embeddings[%s].embedding', v.n - 1),
-               -- A missing embedding gets the same error as an empty one.
-               coalesce(v.item -> 'embedding', '""'), locked) as embedding,
-             pgrecall_internal._tokens_field(
-               format('embeddings[%s]', v.n - 1), v.item, locked.embedding_model, true) as tokens,
-             v.n
-      from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
-      where  v.item ->> 'kind' is distinct from 'relation'
-    ) as i
+    from   pgrecall_internal._read_embeddings(locked, embeddings) as i
     cross  join lateral (
       select x.fact_type
       from   pgrecall.memory x
       where  x.bank_id = embed_store.bank and x.memory_id = i.memory_id
       limit  1
     ) as m
+    where  i.kind <> 'relation'
     order  by i.memory_id, i.n desc
     on conflict on constraint embedding_pkey do update
     set tokens = excluded.tokens
@@ -127,16 +117,10 @@ begin
   select count(*) into kept from stored;
   if embeddings @> '[{"kind": "relation"}]' then
     select pgrecall_internal._store_relation_words(
-             locked, array_agg(i.memory_id), array_agg(i.words), array_agg(i.embedding))
+             locked, array_agg(i.memory_id), array_agg(i.text), array_agg(i.embedding))
     into   worded
-    from (
-      select (v.item ->> 'memory_id')::bigint as memory_id, v.item ->> 'text' as words,
-             pgrecall_internal._embedding_field(
-               format('embeddings[%s].embedding', v.n - 1),
-               coalesce(v.item -> 'embedding', '""'), locked) as embedding
-      from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
-      where  v.item ->> 'kind' = 'relation' and v.item ->> 'text' <> ''
-    ) as i;
+    from   pgrecall_internal._read_embeddings(locked, embeddings) as i
+    where  i.kind = 'relation' and i.text <> '';
   end if;
   return kept + worded;
 end;

@@ -193,19 +193,7 @@ begin
     select distinct on (i.memory_id, i.kind, i.ordinal)
            reembed_store.bank, i.memory_id, locked.next_model, i.kind, i.ordinal, e.fact_type,
            i.embedding, e.text, i.tokens
-    from (
-      select (v.item ->> 'memory_id')::bigint              as memory_id,
-             coalesce(v.item ->> 'kind', 'text')           as kind,
-             coalesce(v.item ->> 'ordinal', '0')::smallint as ordinal,
-             pgrecall_internal._embedding_field(
-               format('embeddings[%s].embedding', v.n - 1),
-               -- A missing embedding gets the same error as an empty one.
-               coalesce(v.item -> 'embedding', '""'), next) as embedding,
-             pgrecall_internal._tokens_field(
-               format('embeddings[%s]', v.n - 1), v.item, next.embedding_model, true) as tokens,
-             v.n
-      from   jsonb_array_elements(embeddings) with ordinality as v(item, n)
-    ) as i
+    from   pgrecall_internal._read_embeddings(next, embeddings) as i
     cross  join lateral (
       select x.fact_type, x.text
       from   pgrecall.embedding x

@@ -272,13 +272,14 @@ begin
   select s.* into updated from pgrecall.stored_memories(bank, array[new_id]) as s;
   updated.ended_entities := array(
     select e.name
-    from   pgrecall.mention x
+    from (
+      select x.entity_id from pgrecall.mention x
+      where  x.bank_id = update_memory.bank and x.memory_id = update_memory.memory_id
+      except
+      select x.entity_id from pgrecall.mention x
+      where  x.bank_id = update_memory.bank and x.memory_id = new_id
+    ) as x
     join   pgrecall.entity e on e.bank_id = update_memory.bank and e.entity_id = x.entity_id
-    where  x.bank_id = update_memory.bank and x.memory_id = update_memory.memory_id
-      and  not exists (
-             select from pgrecall.mention y
-             where  y.bank_id = update_memory.bank and y.memory_id = new_id
-               and  y.entity_id = x.entity_id)
     order  by e.name);
   updated.ended_relations := array(
     select concat_ws(' ', f.name, x.kind, t.name)

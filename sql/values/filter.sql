@@ -349,6 +349,14 @@ return (
 comment on function pgrecall_internal._union_all is
 'A statement of one branch per fact type; {fact_type} in the branch becomes the literal.';
 
+create or replace function pgrecall_internal._holds(
+  valid_from timestamptz, valid_to timestamptz, at timestamptz)
+returns boolean
+language sql immutable parallel safe
+return (valid_from is null or valid_from <= at) and (valid_to is null or valid_to > at);
+comment on function pgrecall_internal._holds is
+'Whether what is valid from one time to another, null being open, holds at a time; inlined.';
+
 create or replace function pgrecall_internal._visible_sql(filter jsonb)
 returns text
 language sql stable parallel safe

@@ -805,7 +805,7 @@ def test_a_plain_recall_enters_few_functions_and_runs_few_statements(bank: Conne
     bank.execute("set auto_explain.log_min_duration = 0; set auto_explain.log_level = notice")
     bank.execute("set auto_explain.log_nested_statements = on; set client_min_messages = notice")
     call(bank, "hybrid_recall", **plain)
-    # A recall of a bank without keys, messages and names runs 34.
+    # A recall of a bank without keys, messages and names runs 31.
     assert 0 < len([text for text in began if text.startswith("duration: ")]) <= 55
 
 

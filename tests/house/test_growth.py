@@ -358,6 +358,27 @@ def test_a_long_text_is_highlighted_for_a_long_query(connection: Connection, tex
     assert long < MOST * short
 
 
+CHANGES = {
+    "update": "select pgrecall.update_memory('b', %s::bigint, '{\"tags\": [\"a\"]}')",
+    "forget": "select pgrecall.forget('b', array[%s::bigint])",
+}
+
+
+@pytest.mark.parametrize("statement", CHANGES.values(), ids=CHANGES)
+def test_a_memory_of_many_entities_is_changed_in_n_log_n(
+    connection: Connection, statement: str
+) -> None:
+    create(connection)
+    facts = [{"text": f"{n}", "entities": [f"Name{k}" for k in range(n)]} for n in (1_000, 8_000)]
+    ids = retain(connection, facts)
+    rows(connection, "select pgrecall.refresh_statistics('b')")
+    backend = Backend(connection)
+
+    few, many = (backend.measured(lambda n=n: rows(connection, statement, n))[0] for n in ids)  # type: ignore[misc]
+
+    assert many < MOST * max(few, SECONDS / MOST)
+
+
 LISTS = {
     "text": '["in", "source_id", {}]',
     "numbers": '["in", "memory_id", {}]',

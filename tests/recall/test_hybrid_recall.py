@@ -490,7 +490,7 @@ def test_fusion_of_the_bank_or_the_call_joins_the_arms(
 
 BREAK = (
     "create or replace function pgrecall_internal._graph_arm(request pgrecall_internal.request,"
-    " before pgrecall.arm_hit[], is_planned boolean) returns pgrecall_internal.arm_result"
+    " before pgrecall.arm_hit[], is_planned boolean) returns pgrecall_internal.arm_result stable"
     " language plpgsql as $$ begin raise exception using errcode = '{}', message = 'broken'; end $$"
 )
 
