@@ -6237,9 +6237,10 @@ comment on function pgrecall.vocabulary_drift is
 --
 -- forget() and forget_messages() may erase most of a bank at once, and what is left must not be
 -- ranked by the words of what is gone: what is erased leaves the counts and the mean length in the
--- same transaction. A writer that erases has the bank for itself, so no writer waits for another at
--- these rows. A document that ended, or whose source is in quarantine, is still there and still
--- counts. Only documents up to the watermark are counted, and only those are taken out.
+-- same transaction. What a message adds to those beside it (message_context_weight), or takes from
+-- them, is counted at once, too. Such writers have the bank for themselves, so no writer waits for
+-- another at these rows. A document that ended, or whose source is in quarantine, is still there
+-- and still counts. Only documents up to the watermark are counted, and only those are taken out.
 
 create or replace function pgrecall_internal._recount_lexemes(
   bank pgrecall.bank, kind text, lexemes text[], changes bigint[])
@@ -6264,6 +6265,14 @@ begin
       -- The array keeps to the primary key, whatever is known of the bank.
       and  l.dimension = any (array(select x.dimension from change x))
       and  l.document_count + c.documents <= 0
+  ),
+  added as (
+    insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
+    select bank.bank_id, _recount_lexemes.kind, c.lexeme, c.documents
+    from   change c
+    where  c.documents > 0
+    on conflict on constraint lexeme_pkey do update
+    set document_count = l.document_count + excluded.document_count
   )
   update pgrecall_internal.lexeme l
   set    document_count = l.document_count + c.documents
@@ -6271,7 +6280,7 @@ begin
   where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
     and  l.dimension = c.dimension
     and  l.dimension = any (array(select x.dimension from change x))
-    and  l.document_count + c.documents > 0;
+    and  c.documents < 0 and l.document_count + c.documents > 0;
 end;
 $$;
 comment on function pgrecall_internal._recount_lexemes is
@@ -12019,6 +12028,64 @@ comment on function pgrecall_internal._refresh_neighbour_weights is
 'Recomputes the weights of messages and of those right before and after them: a message is '
 'weighted together with its neighbours.';
 
+create or replace function pgrecall_internal._message_totals(
+  bank pgrecall.bank, message_ids bigint[], sign integer,
+  out lexemes text[], out documents bigint[], out total_length double precision)
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  watermark bigint := (
+    select s.watermark from pgrecall_internal.statistics s
+    where  s.bank_id = bank.bank_id and s.kind = 'message');
+begin
+  select array_agg(l.lexeme), array_agg(sign * l.documents)
+  into   lexemes, documents
+  from   pgrecall_internal._document_counts(bank, 'message', 0, watermark, message_ids) as l;
+  select sign * coalesce(sum(m.lexical_length), 0)
+  into   total_length
+  from   pgrecall.message m
+  where  m.bank_id = bank.bank_id and m.message_id = any (message_ids)
+    and  m.message_id <= watermark;
+end;
+$$;
+comment on function pgrecall_internal._message_totals is
+'In how many of these messages, as far as they are counted, each lexeme occurs, and their total '
+'length; sign -1: what they take away from the statistics of the bank.';
+
+create or replace function pgrecall_internal._messages_around(
+  bank text, messages pgrecall_internal.message_row[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return array(
+    select distinct b.message_id
+    from   unnest(messages) as m
+    cross  join lateral (
+      (select t.message_id
+       from   pgrecall.message t
+       where  t.bank_id = _messages_around.bank and t.session_id = m.session_id
+         and  t.sent_at <= coalesce(m.sent_at, now())
+       order  by t.sent_at desc, t.message_id desc
+       limit  1)
+      union all
+      (select t.message_id
+       from   pgrecall.message t
+       where  t.bank_id = _messages_around.bank and t.session_id = m.session_id
+         and  t.sent_at > coalesce(m.sent_at, now())
+       order  by t.sent_at, t.message_id
+       limit  1)
+    ) as b
+  );
+end;
+$$;
+comment on function pgrecall_internal._messages_around is
+'The stored messages that messages about to be stored will stand right after or before.';
+
 create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
@@ -12030,6 +12097,9 @@ declare
   locked       pgrecall.bank;
   message_rows pgrecall_internal.message_row[];
   average      double precision;
+  beside       bigint[];
+  before       record;
+  after        record;
   new_ids      bigint[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
@@ -12045,6 +12115,8 @@ begin
   -- The words of a message also count for its neighbours, which others may have written.
   if locked.message_context_weight > 0 then
     locked := pgrecall_internal._locked_bank(bank);
+    beside := pgrecall_internal._messages_around(bank, message_rows);
+    before := pgrecall_internal._message_totals(locked, beside, -1);
   end if;
   insert into pgrecall.session (bank_id, session_id, started_at)
   select retain_messages.bank, m.session_id, min(coalesce(m.sent_at, now()))
@@ -12088,6 +12160,11 @@ begin
   if locked.message_context_weight > 0 then
     perform pgrecall_internal._refresh_neighbour_weights(
       locked, new_ids, coalesce(average, 20));
+    after := pgrecall_internal._message_totals(locked, beside, 1);
+    perform pgrecall_internal._recount_lexemes(
+      locked, 'message', before.lexemes || after.lexemes, before.documents || after.documents);
+    perform pgrecall_internal._recount_documents(
+      locked, 'message', 0, before.total_length + after.total_length);
   end if;
   perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 
@@ -12170,24 +12247,6 @@ comment on function pgrecall.message_context is
 -- forget_messages() erases, and takes what it erased out of the statistics that BM25 uses
 -- (bank/recount.sql). Where a bank sets message_context_weight, the messages beside an erased one
 -- lose its words, too.
-create or replace function pgrecall_internal._message_length(
-  bank pgrecall.bank, message_ids bigint[], upto bigint)
-returns double precision
-language plpgsql stable parallel safe
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-  return (
-    select coalesce(sum(m.lexical_length), 0)
-    from   pgrecall.message m
-    where  m.bank_id = bank.bank_id and m.message_id = any (message_ids) and m.message_id <= upto
-  );
-end;
-$$;
-comment on function pgrecall_internal._message_length is
-'Total length in lexemes of those of the given messages whose ids are not above upto.';
-
 create or replace function pgrecall_internal._forget_messages(
   bank pgrecall.bank, message_ids bigint[], sessions text[])
 returns bigint
@@ -12196,15 +12255,12 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  known      pgrecall_internal.statistics;
-  beside     bigint[] := '{}';
-  before     double precision := 0;
-  after      double precision := 0;
-  lexemes    text[];
-  changes    bigint[];
-  counted    bigint;
-  total      double precision;
-  removed    bigint;
+  known   pgrecall_internal.statistics;
+  beside  bigint[] := '{}';
+  before  record;
+  after   record;
+  counted bigint;
+  removed bigint;
 begin
   select s.* into known
   from   pgrecall_internal.statistics s
@@ -12218,39 +12274,28 @@ begin
       where  c.message_id <> all (message_ids)
     );
   end if;
-  before := pgrecall_internal._message_length(bank, beside, known.watermark);
-  select array_agg(l.lexeme), array_agg(-l.documents)
-  into   lexemes, changes
-  from   pgrecall_internal._document_counts(
-           bank, 'message', 0, known.watermark, message_ids || beside) as l;
+  before := pgrecall_internal._message_totals(bank, message_ids || beside, -1);
   with gone as (
     delete from pgrecall.message m
     where  m.bank_id = bank.bank_id and m.message_id = any (message_ids)
-    returning m.message_id, m.lexical_length
+    returning m.message_id
   )
-  select count(*), count(*) filter (where g.message_id <= known.watermark),
-         coalesce(sum(g.lexical_length) filter (where g.message_id <= known.watermark), 0)
-  into   removed, counted, total
+  select count(*), count(*) filter (where g.message_id <= known.watermark)
+  into   removed, counted
   from   gone g;
   delete from pgrecall.session s
   where  s.bank_id = bank.bank_id and s.session_id = any (sessions)
     and  not exists (select from pgrecall.message m
                      where m.bank_id = bank.bank_id and m.session_id = s.session_id);
-  if known.bank_id is null then
-    return removed;
-  end if;
-
   if beside <> '{}' then
-    perform pgrecall_internal._refresh_neighbour_weights(bank, beside, known.weighted_length);
-    after := pgrecall_internal._message_length(bank, beside, known.watermark);
-    select lexemes || array_agg(l.lexeme), changes || array_agg(l.documents)
-    into   lexemes, changes
-    from   pgrecall_internal._document_counts(
-             bank, 'message', 0, known.watermark, beside) as l;
+    perform pgrecall_internal._refresh_neighbour_weights(
+      bank, beside, coalesce(known.weighted_length, 20));
   end if;
-  perform pgrecall_internal._recount_lexemes(bank, 'message', lexemes, changes);
+  after := pgrecall_internal._message_totals(bank, beside, 1);
+  perform pgrecall_internal._recount_lexemes(
+    bank, 'message', before.lexemes || after.lexemes, before.documents || after.documents);
   perform pgrecall_internal._recount_documents(
-    bank, 'message', -counted, after - before - total);
+    bank, 'message', -counted, before.total_length + after.total_length);
   return removed;
 end;
 $$;

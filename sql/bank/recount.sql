@@ -2,9 +2,10 @@
 --
 -- forget() and forget_messages() may erase most of a bank at once, and what is left must not be
 -- ranked by the words of what is gone: what is erased leaves the counts and the mean length in the
--- same transaction. A writer that erases has the bank for itself, so no writer waits for another at
--- these rows. A document that ended, or whose source is in quarantine, is still there and still
--- counts. Only documents up to the watermark are counted, and only those are taken out.
+-- same transaction. What a message adds to those beside it (message_context_weight), or takes from
+-- them, is counted at once, too. Such writers have the bank for themselves, so no writer waits for
+-- another at these rows. A document that ended, or whose source is in quarantine, is still there
+-- and still counts. Only documents up to the watermark are counted, and only those are taken out.
 
 create or replace function pgrecall_internal._recount_lexemes(
   bank pgrecall.bank, kind text, lexemes text[], changes bigint[])
@@ -29,6 +30,14 @@ begin
       -- The array keeps to the primary key, whatever is known of the bank.
       and  l.dimension = any (array(select x.dimension from change x))
       and  l.document_count + c.documents <= 0
+  ),
+  added as (
+    insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
+    select bank.bank_id, _recount_lexemes.kind, c.lexeme, c.documents
+    from   change c
+    where  c.documents > 0
+    on conflict on constraint lexeme_pkey do update
+    set document_count = l.document_count + excluded.document_count
   )
   update pgrecall_internal.lexeme l
   set    document_count = l.document_count + c.documents
@@ -36,7 +45,7 @@ begin
   where  l.bank_id = bank.bank_id and l.kind = _recount_lexemes.kind and l.lexeme = c.lexeme
     and  l.dimension = c.dimension
     and  l.dimension = any (array(select x.dimension from change x))
-    and  l.document_count + c.documents > 0;
+    and  c.documents < 0 and l.document_count + c.documents > 0;
 end;
 $$;
 comment on function pgrecall_internal._recount_lexemes is

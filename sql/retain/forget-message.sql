@@ -3,24 +3,6 @@
 -- forget_messages() erases, and takes what it erased out of the statistics that BM25 uses
 -- (bank/recount.sql). Where a bank sets message_context_weight, the messages beside an erased one
 -- lose its words, too.
-create or replace function pgrecall_internal._message_length(
-  bank pgrecall.bank, message_ids bigint[], upto bigint)
-returns double precision
-language plpgsql stable parallel safe
-set search_path from current
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-  return (
-    select coalesce(sum(m.lexical_length), 0)
-    from   pgrecall.message m
-    where  m.bank_id = bank.bank_id and m.message_id = any (message_ids) and m.message_id <= upto
-  );
-end;
-$$;
-comment on function pgrecall_internal._message_length is
-'Total length in lexemes of those of the given messages whose ids are not above upto.';
-
 create or replace function pgrecall_internal._forget_messages(
   bank pgrecall.bank, message_ids bigint[], sessions text[])
 returns bigint
@@ -29,15 +11,12 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  known      pgrecall_internal.statistics;
-  beside     bigint[] := '{}';
-  before     double precision := 0;
-  after      double precision := 0;
-  lexemes    text[];
-  changes    bigint[];
-  counted    bigint;
-  total      double precision;
-  removed    bigint;
+  known   pgrecall_internal.statistics;
+  beside  bigint[] := '{}';
+  before  record;
+  after   record;
+  counted bigint;
+  removed bigint;
 begin
   select s.* into known
   from   pgrecall_internal.statistics s
@@ -51,39 +30,28 @@ begin
       where  c.message_id <> all (message_ids)
     );
   end if;
-  before := pgrecall_internal._message_length(bank, beside, known.watermark);
-  select array_agg(l.lexeme), array_agg(-l.documents)
-  into   lexemes, changes
-  from   pgrecall_internal._document_counts(
-           bank, 'message', 0, known.watermark, message_ids || beside) as l;
+  before := pgrecall_internal._message_totals(bank, message_ids || beside, -1);
   with gone as (
     delete from pgrecall.message m
     where  m.bank_id = bank.bank_id and m.message_id = any (message_ids)
-    returning m.message_id, m.lexical_length
+    returning m.message_id
   )
-  select count(*), count(*) filter (where g.message_id <= known.watermark),
-         coalesce(sum(g.lexical_length) filter (where g.message_id <= known.watermark), 0)
-  into   removed, counted, total
+  select count(*), count(*) filter (where g.message_id <= known.watermark)
+  into   removed, counted
   from   gone g;
   delete from pgrecall.session s
   where  s.bank_id = bank.bank_id and s.session_id = any (sessions)
     and  not exists (select from pgrecall.message m
                      where m.bank_id = bank.bank_id and m.session_id = s.session_id);
-  if known.bank_id is null then
-    return removed;
-  end if;
-
   if beside <> '{}' then
-    perform pgrecall_internal._refresh_neighbour_weights(bank, beside, known.weighted_length);
-    after := pgrecall_internal._message_length(bank, beside, known.watermark);
-    select lexemes || array_agg(l.lexeme), changes || array_agg(l.documents)
-    into   lexemes, changes
-    from   pgrecall_internal._document_counts(
-             bank, 'message', 0, known.watermark, beside) as l;
+    perform pgrecall_internal._refresh_neighbour_weights(
+      bank, beside, coalesce(known.weighted_length, 20));
   end if;
-  perform pgrecall_internal._recount_lexemes(bank, 'message', lexemes, changes);
+  after := pgrecall_internal._message_totals(bank, beside, 1);
+  perform pgrecall_internal._recount_lexemes(
+    bank, 'message', before.lexemes || after.lexemes, before.documents || after.documents);
   perform pgrecall_internal._recount_documents(
-    bank, 'message', -counted, after - before - total);
+    bank, 'message', -counted, before.total_length + after.total_length);
   return removed;
 end;
 $$;

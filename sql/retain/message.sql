@@ -156,6 +156,64 @@ comment on function pgrecall_internal._refresh_neighbour_weights is
 'Recomputes the weights of messages and of those right before and after them: a message is '
 'weighted together with its neighbours.';
 
+create or replace function pgrecall_internal._message_totals(
+  bank pgrecall.bank, message_ids bigint[], sign integer,
+  out lexemes text[], out documents bigint[], out total_length double precision)
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  watermark bigint := (
+    select s.watermark from pgrecall_internal.statistics s
+    where  s.bank_id = bank.bank_id and s.kind = 'message');
+begin
+  select array_agg(l.lexeme), array_agg(sign * l.documents)
+  into   lexemes, documents
+  from   pgrecall_internal._document_counts(bank, 'message', 0, watermark, message_ids) as l;
+  select sign * coalesce(sum(m.lexical_length), 0)
+  into   total_length
+  from   pgrecall.message m
+  where  m.bank_id = bank.bank_id and m.message_id = any (message_ids)
+    and  m.message_id <= watermark;
+end;
+$$;
+comment on function pgrecall_internal._message_totals is
+'In how many of these messages, as far as they are counted, each lexeme occurs, and their total '
+'length; sign -1: what they take away from the statistics of the bank.';
+
+create or replace function pgrecall_internal._messages_around(
+  bank text, messages pgrecall_internal.message_row[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return array(
+    select distinct b.message_id
+    from   unnest(messages) as m
+    cross  join lateral (
+      (select t.message_id
+       from   pgrecall.message t
+       where  t.bank_id = _messages_around.bank and t.session_id = m.session_id
+         and  t.sent_at <= coalesce(m.sent_at, now())
+       order  by t.sent_at desc, t.message_id desc
+       limit  1)
+      union all
+      (select t.message_id
+       from   pgrecall.message t
+       where  t.bank_id = _messages_around.bank and t.session_id = m.session_id
+         and  t.sent_at > coalesce(m.sent_at, now())
+       order  by t.sent_at, t.message_id
+       limit  1)
+    ) as b
+  );
+end;
+$$;
+comment on function pgrecall_internal._messages_around is
+'The stored messages that messages about to be stored will stand right after or before.';
+
 create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
@@ -167,6 +225,9 @@ declare
   locked       pgrecall.bank;
   message_rows pgrecall_internal.message_row[];
   average      double precision;
+  beside       bigint[];
+  before       record;
+  after        record;
   new_ids      bigint[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
@@ -182,6 +243,8 @@ begin
   -- The words of a message also count for its neighbours, which others may have written.
   if locked.message_context_weight > 0 then
     locked := pgrecall_internal._locked_bank(bank);
+    beside := pgrecall_internal._messages_around(bank, message_rows);
+    before := pgrecall_internal._message_totals(locked, beside, -1);
   end if;
   insert into pgrecall.session (bank_id, session_id, started_at)
   select retain_messages.bank, m.session_id, min(coalesce(m.sent_at, now()))
@@ -225,6 +288,11 @@ begin
   if locked.message_context_weight > 0 then
     perform pgrecall_internal._refresh_neighbour_weights(
       locked, new_ids, coalesce(average, 20));
+    after := pgrecall_internal._message_totals(locked, beside, 1);
+    perform pgrecall_internal._recount_lexemes(
+      locked, 'message', before.lexemes || after.lexemes, before.documents || after.documents);
+    perform pgrecall_internal._recount_documents(
+      locked, 'message', 0, before.total_length + after.total_length);
   end if;
   perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 
