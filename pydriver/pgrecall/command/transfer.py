@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from pgrecall.client import Recall
 from pgrecall.command import render
 from pgrecall.command.actions import embedder_of, print_done, print_json
 from pgrecall.command.jsonl import JsonLines, opened
-from pgrecall.command.running import fail
+from pgrecall.command.running import fail, watch
 from pgrecall.errors import RecallError
 from pgrecall.importing import READERS, SOURCES, Imported, Source, import_rows, read_file
 from pgrecall.server import resolve_dsn
@@ -37,28 +36,24 @@ def embed(options: SimpleNamespace, console: Console) -> int:
         Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
         render.progress_bar(render.make_console(stderr=True)) as progress,
     ):
+        recall.bank_options(options.bank)  # there is such a bank, and a server to wait for
         task = progress.add_task("embedding", total=None)
 
         def advance(count: int) -> None:
             progress.advance(task, count)
 
-        try:
-            while True:
-                done += recall.embed_pending(
-                    options.bank,
-                    batch_size=options.batch_size,
-                    from_id=from_id,
-                    progress=advance,
-                )
-                if not options.watch:
-                    break
+        def step() -> None:
+            nonlocal done, from_id
+            done += recall.embed_pending(
+                options.bank, batch_size=options.batch_size, from_id=from_id, progress=advance
+            )
+            if options.watch:
                 # New facts have greater ids. Those of writers that commit late are found by the
                 # next run.
                 newest = recall.list_memories(options.bank, is_ended_too=True, top_k=1)
                 from_id = max(from_id, newest[0].memory_id - _LATE if newest else 0)
-                time.sleep(options.interval)
-        except KeyboardInterrupt:
-            pass
+
+        watch(step, options, progress.console)
     said = f'embedded {done:,} facts in bank "{options.bank}"'
     print_done(options, console, said, bank_id=options.bank, embedded=done)
     return 0
