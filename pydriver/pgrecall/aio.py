@@ -2323,7 +2323,7 @@ class AsyncRecall:
             limit, unlimit = trace.limits()
             before = [one for one in (limit, gate) if one is not None]
             if not before:
-                cursor = await _sent(call, connection)
+                cursor = await _sent_alone(call, connection)
             else:
                 async with async_pipeline(connection):  # one round trip
                     for one in before:
@@ -2533,6 +2533,19 @@ async def _sent(call: Call[Row, Any], connection: Connection) -> AsyncOwnCursor[
     cursor = AsyncOwnCursor(connection, row_factory=call.row_factory)
     await cursor.execute(call.sql.encode(), call.parameters, prepare=False, binary=True)
     return cursor
+
+
+async def _sent_alone(call: Call[Row, Any], connection: Connection) -> AsyncOwnCursor[Row]:
+    """Send a call; again at read committed, if it must see commits and the default is another."""
+    is_own = owns_transaction(connection)
+    try:
+        return await _sent(call, connection)
+    except psycopg.errors.ActiveSqlTransaction:
+        if not is_own:
+            raise
+    async with connection.transaction():
+        await _sent(calls.operations.read_committed(), connection)
+        return await _sent(call, connection)
 
 
 async def _settled(pending: Pending[Any]) -> None:

@@ -2287,7 +2287,7 @@ class Recall:
             limit, unlimit = trace.limits()
             before = [one for one in (limit, gate) if one is not None]
             if not before:
-                cursor = _sent(call, connection)
+                cursor = _sent_alone(call, connection)
             else:
                 with pipeline(connection):  # one round trip
                     for one in before:
@@ -2492,6 +2492,19 @@ def _sent(call: Call[Row, Any], connection: Connection) -> OwnCursor[Row]:
     cursor = OwnCursor(connection, row_factory=call.row_factory)
     cursor.execute(call.sql.encode(), call.parameters, prepare=False, binary=True)
     return cursor
+
+
+def _sent_alone(call: Call[Row, Any], connection: Connection) -> OwnCursor[Row]:
+    """Send a call; again at read committed, if it must see commits and the default is another."""
+    is_own = owns_transaction(connection)
+    try:
+        return _sent(call, connection)
+    except psycopg.errors.ActiveSqlTransaction:
+        if not is_own:
+            raise
+    with connection.transaction():
+        _sent(calls.operations.read_committed(), connection)
+        return _sent(call, connection)
 
 
 def _settled(pending: Pending[Any]) -> None:
