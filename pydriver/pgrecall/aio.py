@@ -51,6 +51,7 @@ from pgrecall.errors import (
     ModelMismatch,
     RecallError,
     UnknownFactType,
+    UntrustedSource,
     from_database,
     may_be_version,
     not_installed,
@@ -876,7 +877,7 @@ class AsyncRecall:
         """Store messages, and the facts that an extractor makes of them.
 
         The messages are stored first: what no fact is made of is still found among them. An
-        extractor that fails is called three times more; a fact that is malformed is left out alone.
+        extractor that fails is called three times more; a fact that is refused is left out alone.
         Run it again with the same messages: what is known is not stored again.
 
         Args:
@@ -915,7 +916,7 @@ class AsyncRecall:
                 try:
                     kept += await self._retain_apart(bank, facts, replace)
                     break
-                except (InvalidFact, UnknownFactType) as error:
+                except (InvalidFact, UnknownFactType, UntrustedSource) as error:
                     # One at a time, to find those that can be stored.
                     bad = facts.pop(error.position or 0)
                     failures.append(talk.failure(first, batch, str(error), bad))
