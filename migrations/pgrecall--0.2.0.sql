@@ -928,7 +928,7 @@ create table pgrecall_internal.lexeme (
   kind           text not null,
   lexeme         text not null,
   document_count integer not null,
-  dimension      integer not null generated always as (pgrecall_internal._dimension(lexeme)) stored,
+  dimension      integer not null,
   constraint lexeme_pkey primary key (bank_id, kind, dimension, lexeme),
   constraint lexeme_bank_id_fkey
     foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade,
@@ -938,7 +938,8 @@ create table pgrecall_internal.lexeme (
 comment on column pgrecall_internal.lexeme.kind is 'memory or message, as in statistics.';
 comment on column pgrecall_internal.lexeme.document_count is 'Number of documents it occurs in.';
 comment on column pgrecall_internal.lexeme.dimension is
-'Its dimension in lexical_weights. Two lexemes may share one.';
+'Its dimension in lexical_weights, _dimension(lexeme). Two lexemes may share one. Not generated: a '
+'key with a generated column cannot be replicated.';
 comment on table pgrecall_internal.lexeme is
 'In how many documents of a bank a lexeme occurs. A lexeme without a row counts as rare.';
 
@@ -6044,11 +6045,12 @@ begin
   if kind = 'memory' then
     perform pgrecall_internal._count_mentions(bank.bank_id, after, batch.last_id);
   end if;
-  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
-  select bank.bank_id, _refresh_collection.kind, x.lexeme, x.documents
+  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, dimension, document_count)
+  select bank.bank_id, _refresh_collection.kind, x.lexeme,
+         pgrecall_internal._dimension(x.lexeme) as dimension, x.documents
   from   pgrecall_internal._document_counts(
            bank, _refresh_collection.kind, after, batch.last_id) as x
-  order  by pgrecall_internal._dimension(x.lexeme), x.lexeme
+  order  by dimension, x.lexeme
   on conflict on constraint lexeme_pkey do update
   set document_count = l.document_count + excluded.document_count;
   average := (old_length + coalesce(batch.total_length, 0))
@@ -6270,8 +6272,8 @@ begin
       and  l.document_count + c.documents <= 0
   ),
   added as (
-    insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
-    select bank.bank_id, _recount_lexemes.kind, c.lexeme, c.documents
+    insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, dimension, document_count)
+    select bank.bank_id, _recount_lexemes.kind, c.lexeme, c.dimension, c.documents
     from   change c
     where  c.documents > 0
     on conflict on constraint lexeme_pkey do update

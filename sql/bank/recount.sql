@@ -32,8 +32,8 @@ begin
       and  l.document_count + c.documents <= 0
   ),
   added as (
-    insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
-    select bank.bank_id, _recount_lexemes.kind, c.lexeme, c.documents
+    insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, dimension, document_count)
+    select bank.bank_id, _recount_lexemes.kind, c.lexeme, c.dimension, c.documents
     from   change c
     where  c.documents > 0
     on conflict on constraint lexeme_pkey do update
