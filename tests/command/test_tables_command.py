@@ -84,7 +84,7 @@ def test_watching_goes_on_when_the_server_is_back(
 ) -> None:
     interval, naps, nap = 0.123, [0.0], time.sleep
     with servers.folder_of_servers() as folder, ExitStack() as stack:
-        dsn = stack.enter_context(failover.primary_in(folder)).dsn
+        dsn = stack.enter_context(failover.primary_in(folder, synchronous_commit="on")).dsn
         write(dsn, "create table note (id int primary key, body text)")
         assert main(["attach", "b", "note", "--key", "id", "--text", "body", "--dsn", dsn]) == 0
 
