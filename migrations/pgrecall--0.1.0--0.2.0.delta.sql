@@ -767,6 +767,7 @@ alter index pgrecall.embedding_bank_id_fact_type_model_new_idx
 alter table pgrecall.statistics set schema pgrecall_internal;
 alter table pgrecall_internal.statistics add column weighed_to bigint;
 alter table pgrecall.lexeme set schema pgrecall_internal;
+alter table pgrecall_internal.lexeme alter column dimension drop expression;
 alter table pgrecall.vocabulary set schema pgrecall_internal;
 -- locks: pgrecall.embedding
 do $$

@@ -928,7 +928,7 @@ create table pgrecall_internal.lexeme (
   kind           text not null,
   lexeme         text not null,
   document_count integer not null,
-  dimension      integer not null generated always as (pgrecall_internal._dimension(lexeme)) stored,
+  dimension      integer not null,
   constraint lexeme_pkey primary key (bank_id, kind, dimension, lexeme),
   constraint lexeme_bank_id_fkey
     foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade,
@@ -938,7 +938,8 @@ create table pgrecall_internal.lexeme (
 comment on column pgrecall_internal.lexeme.kind is 'memory or message, as in statistics.';
 comment on column pgrecall_internal.lexeme.document_count is 'Number of documents it occurs in.';
 comment on column pgrecall_internal.lexeme.dimension is
-'Its dimension in lexical_weights. Two lexemes may share one.';
+'Its dimension in lexical_weights, _dimension(lexeme). Two lexemes may share one. Not generated: a '
+'key with a generated column cannot be replicated.';
 comment on table pgrecall_internal.lexeme is
 'In how many documents of a bank a lexeme occurs. A lexeme without a row counts as rare.';
 
@@ -5253,7 +5254,7 @@ return case when sources = '{}' then 1 else coalesce(
 comment on function pgrecall_internal._trust is 'The trust of a source, 0 to 1; 1 unless named.';
 
 create or replace function pgrecall_internal._check_successors(
-  bank text, memory_ids bigint[], successors bigint[])
+  bank text, memory_ids bigint[], successors bigint[], places integer[] default null)
 returns void
 language plpgsql stable parallel safe
 set search_path from current
@@ -5269,9 +5270,11 @@ begin
   end if;
   select u.memory_id, u.successor_id, m.source_id, s.source_id as other_source,
          pgrecall_internal._trust(sources, m.source_id) as trust,
-         pgrecall_internal._trust(sources, s.source_id) as other_trust
+         pgrecall_internal._trust(sources, s.source_id) as other_trust,
+         coalesce('facts[' || u.place || ']: ', '') as place
   into   refused
-  from   unnest(memory_ids, successors) with ordinality as u(memory_id, successor_id, n)
+  from   unnest(memory_ids, successors, places) with ordinality
+           as u(memory_id, successor_id, place, n)
   join   pgrecall.memory m on m.bank_id = _check_successors.bank and m.memory_id = u.memory_id
   join   pgrecall.memory s on s.bank_id = _check_successors.bank and s.memory_id = u.successor_id
   where  pgrecall_internal._trust(sources, s.source_id)
@@ -5281,16 +5284,17 @@ begin
   if found then
     raise exception using
       errcode = 'RC015',
-      message = format('a fact of source "%s" (trust %s) may not end memory %s of source "%s" '
-                       '(trust %s)', refused.other_source, refused.other_trust, refused.memory_id,
-                       coalesce(refused.source_id, ''), refused.trust),
+      message = format('%sa fact of source "%s" (trust %s) may not end memory %s of source "%s" '
+                       '(trust %s)', refused.place, refused.other_source, refused.other_trust,
+                       refused.memory_id, coalesce(refused.source_id, ''), refused.trust),
       hint    = 'Retain it with replace => ''none'', so that both stand; or trust its source as '
                 'much, by source_trust of configure_bank().';
   end if;
 end;
 $$;
 comment on function pgrecall_internal._check_successors is
-'Raises RC015 where a memory would be ended by one whose source is trusted less.';
+'Raises RC015 where a memory would be ended by one whose source is trusted less. places: the '
+'positions of the successors among facts, from 0; null: they are in no array of facts.';
 
 -- bank/bank.sql
 -- Banks: creating, configuring, dropping and listing them.
@@ -6036,11 +6040,12 @@ begin
   if kind = 'memory' then
     perform pgrecall_internal._count_mentions(bank.bank_id, after, batch.last_id);
   end if;
-  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
-  select bank.bank_id, _refresh_collection.kind, x.lexeme, x.documents
+  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, dimension, document_count)
+  select bank.bank_id, _refresh_collection.kind, x.lexeme,
+         pgrecall_internal._dimension(x.lexeme) as dimension, x.documents
   from   pgrecall_internal._document_counts(
            bank, _refresh_collection.kind, after, batch.last_id) as x
-  order  by pgrecall_internal._dimension(x.lexeme), x.lexeme
+  order  by dimension, x.lexeme
   on conflict on constraint lexeme_pkey do update
   set document_count = l.document_count + excluded.document_count;
   average := (old_length + coalesce(batch.total_length, 0))
@@ -6232,9 +6237,10 @@ comment on function pgrecall.vocabulary_drift is
 --
 -- forget() and forget_messages() may erase most of a bank at once, and what is left must not be
 -- ranked by the words of what is gone: what is erased leaves the counts and the mean length in the
--- same transaction. A writer that erases has the bank for itself, so no writer waits for another at
--- these rows. A document that ended, or whose source is in quarantine, is still there and still
--- counts. Only documents up to the watermark are counted, and only those are taken out.
+-- same transaction. What a message adds to those beside it (message_context_weight), or takes from
+-- them, is counted at once, too. Such writers have the bank for themselves, so no writer waits for
+-- another at these rows. A document that ended, or whose source is in quarantine, is still there
+-- and still counts. Only documents up to the watermark are counted, and only those are taken out.
 
 create or replace function pgrecall_internal._recount_lexemes(
   bank pgrecall.bank, kind text, lexemes text[], changes bigint[])
@@ -6269,8 +6275,8 @@ begin
       and  l.dimension = any (array(select x.dimension from change x))
       and  c.documents < 0 and l.document_count + c.documents > 0
   )
-  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
-  select bank.bank_id, _recount_lexemes.kind, c.lexeme, c.documents
+  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, dimension, document_count)
+  select bank.bank_id, _recount_lexemes.kind, c.lexeme, c.dimension, c.documents
   from   change c
   where  c.documents > 0
   order  by c.dimension, c.lexeme
@@ -13682,9 +13688,13 @@ begin
     -- The batch may not end a fact that is trusted more: an error. Nor do earlier facts end one
     -- that arrives late.
     perform pgrecall_internal._check_successors(
-      bank.bank_id, array_agg(u.memory_id), array_agg(u.successor_id))
+      bank.bank_id, array_agg(u.memory_id order by f.place),
+      array_agg(u.successor_id order by f.place), array_agg(f.place order by f.place))
     from   unnest(pairs.ended, pairs.successors) as u(memory_id, successor_id)
-    where  u.successor_id = any (memory_ids) and u.memory_id <> u.successor_id;
+    join  (select x.id, min(x.n)::integer - 1 as place
+           from   unnest(memory_ids) with ordinality as x(id, n)
+           group  by x.id) as f on f.id = u.successor_id
+    where  u.memory_id <> u.successor_id;
     pairs := pgrecall_internal._trusted_replacements(members);
   end if;
   if pairs.ended <> '{}' then

@@ -51,6 +51,7 @@ from pgrecall.errors import (
     ModelMismatch,
     RecallError,
     UnknownFactType,
+    UntrustedSource,
     from_database,
     may_be_version,
     not_installed,
@@ -876,7 +877,7 @@ class AsyncRecall:
         """Store messages, and the facts that an extractor makes of them.
 
         The messages are stored first: what no fact is made of is still found among them. An
-        extractor that fails is called three times more; a fact that is malformed is left out alone.
+        extractor that fails is called three times more; a fact that is refused is left out alone.
         Run it again with the same messages: what is known is not stored again.
 
         Args:
@@ -915,7 +916,7 @@ class AsyncRecall:
                 try:
                     kept += await self._retain_apart(bank, facts, replace)
                     break
-                except (InvalidFact, UnknownFactType) as error:
+                except (InvalidFact, UnknownFactType, UntrustedSource) as error:
                     # One at a time, to find those that can be stored.
                     bad = facts.pop(error.position or 0)
                     failures.append(talk.failure(first, batch, str(error), bad))
@@ -2323,7 +2324,7 @@ class AsyncRecall:
             limit, unlimit = trace.limits()
             before = [one for one in (limit, gate) if one is not None]
             if not before:
-                cursor = await _sent(call, connection)
+                cursor = await _sent_alone(call, connection)
             else:
                 async with async_pipeline(connection):  # one round trip
                     for one in before:
@@ -2533,6 +2534,19 @@ async def _sent(call: Call[Row, Any], connection: Connection) -> AsyncOwnCursor[
     cursor = AsyncOwnCursor(connection, row_factory=call.row_factory)
     await cursor.execute(call.sql.encode(), call.parameters, prepare=False, binary=True)
     return cursor
+
+
+async def _sent_alone(call: Call[Row, Any], connection: Connection) -> AsyncOwnCursor[Row]:
+    """Send a call; again at read committed, if it must see commits and the default is another."""
+    is_own = owns_transaction(connection)
+    try:
+        return await _sent(call, connection)
+    except psycopg.errors.ActiveSqlTransaction:
+        if not is_own:
+            raise
+    async with connection.transaction():
+        await _sent(calls.operations.read_committed(), connection)
+        return await _sent(call, connection)
 
 
 async def _settled(pending: Pending[Any]) -> None:

@@ -51,6 +51,7 @@ from pgrecall.errors import (
     ModelMismatch,
     RecallError,
     UnknownFactType,
+    UntrustedSource,
     from_database,
     may_be_version,
     not_installed,
@@ -866,7 +867,7 @@ class Recall:
         """Store messages, and the facts that an extractor makes of them.
 
         The messages are stored first: what no fact is made of is still found among them. An
-        extractor that fails is called three times more; a fact that is malformed is left out alone.
+        extractor that fails is called three times more; a fact that is refused is left out alone.
         Run it again with the same messages: what is known is not stored again.
 
         Args:
@@ -905,7 +906,7 @@ class Recall:
                 try:
                     kept += self._retain_apart(bank, facts, replace)
                     break
-                except (InvalidFact, UnknownFactType) as error:
+                except (InvalidFact, UnknownFactType, UntrustedSource) as error:
                     # One at a time, to find those that can be stored.
                     bad = facts.pop(error.position or 0)
                     failures.append(talk.failure(first, batch, str(error), bad))
@@ -2287,7 +2288,7 @@ class Recall:
             limit, unlimit = trace.limits()
             before = [one for one in (limit, gate) if one is not None]
             if not before:
-                cursor = _sent(call, connection)
+                cursor = _sent_alone(call, connection)
             else:
                 with pipeline(connection):  # one round trip
                     for one in before:
@@ -2492,6 +2493,19 @@ def _sent(call: Call[Row, Any], connection: Connection) -> OwnCursor[Row]:
     cursor = OwnCursor(connection, row_factory=call.row_factory)
     cursor.execute(call.sql.encode(), call.parameters, prepare=False, binary=True)
     return cursor
+
+
+def _sent_alone(call: Call[Row, Any], connection: Connection) -> OwnCursor[Row]:
+    """Send a call; again at read committed, if it must see commits and the default is another."""
+    is_own = owns_transaction(connection)
+    try:
+        return _sent(call, connection)
+    except psycopg.errors.ActiveSqlTransaction:
+        if not is_own:
+            raise
+    with connection.transaction():
+        _sent(calls.operations.read_committed(), connection)
+        return _sent(call, connection)
 
 
 def _settled(pending: Pending[Any]) -> None:

@@ -2,9 +2,10 @@
 --
 -- forget() and forget_messages() may erase most of a bank at once, and what is left must not be
 -- ranked by the words of what is gone: what is erased leaves the counts and the mean length in the
--- same transaction. A writer that erases has the bank for itself, so no writer waits for another at
--- these rows. A document that ended, or whose source is in quarantine, is still there and still
--- counts. Only documents up to the watermark are counted, and only those are taken out.
+-- same transaction. What a message adds to those beside it (message_context_weight), or takes from
+-- them, is counted at once, too. Such writers have the bank for themselves, so no writer waits for
+-- another at these rows. A document that ended, or whose source is in quarantine, is still there
+-- and still counts. Only documents up to the watermark are counted, and only those are taken out.
 
 create or replace function pgrecall_internal._recount_lexemes(
   bank pgrecall.bank, kind text, lexemes text[], changes bigint[])
@@ -39,8 +40,8 @@ begin
       and  l.dimension = any (array(select x.dimension from change x))
       and  c.documents < 0 and l.document_count + c.documents > 0
   )
-  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
-  select bank.bank_id, _recount_lexemes.kind, c.lexeme, c.documents
+  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, dimension, document_count)
+  select bank.bank_id, _recount_lexemes.kind, c.lexeme, c.dimension, c.documents
   from   change c
   where  c.documents > 0
   order  by c.dimension, c.lexeme

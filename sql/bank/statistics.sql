@@ -300,11 +300,12 @@ begin
   if kind = 'memory' then
     perform pgrecall_internal._count_mentions(bank.bank_id, after, batch.last_id);
   end if;
-  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, document_count)
-  select bank.bank_id, _refresh_collection.kind, x.lexeme, x.documents
+  insert into pgrecall_internal.lexeme as l (bank_id, kind, lexeme, dimension, document_count)
+  select bank.bank_id, _refresh_collection.kind, x.lexeme,
+         pgrecall_internal._dimension(x.lexeme) as dimension, x.documents
   from   pgrecall_internal._document_counts(
            bank, _refresh_collection.kind, after, batch.last_id) as x
-  order  by pgrecall_internal._dimension(x.lexeme), x.lexeme
+  order  by dimension, x.lexeme
   on conflict on constraint lexeme_pkey do update
   set document_count = l.document_count + excluded.document_count;
   average := (old_length + coalesce(batch.total_length, 0))

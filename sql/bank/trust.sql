@@ -77,7 +77,7 @@ return case when sources = '{}' then 1 else coalesce(
 comment on function pgrecall_internal._trust is 'The trust of a source, 0 to 1; 1 unless named.';
 
 create or replace function pgrecall_internal._check_successors(
-  bank text, memory_ids bigint[], successors bigint[])
+  bank text, memory_ids bigint[], successors bigint[], places integer[] default null)
 returns void
 language plpgsql stable parallel safe
 set search_path from current
@@ -93,9 +93,11 @@ begin
   end if;
   select u.memory_id, u.successor_id, m.source_id, s.source_id as other_source,
          pgrecall_internal._trust(sources, m.source_id) as trust,
-         pgrecall_internal._trust(sources, s.source_id) as other_trust
+         pgrecall_internal._trust(sources, s.source_id) as other_trust,
+         coalesce('facts[' || u.place || ']: ', '') as place
   into   refused
-  from   unnest(memory_ids, successors) with ordinality as u(memory_id, successor_id, n)
+  from   unnest(memory_ids, successors, places) with ordinality
+           as u(memory_id, successor_id, place, n)
   join   pgrecall.memory m on m.bank_id = _check_successors.bank and m.memory_id = u.memory_id
   join   pgrecall.memory s on s.bank_id = _check_successors.bank and s.memory_id = u.successor_id
   where  pgrecall_internal._trust(sources, s.source_id)
@@ -105,13 +107,14 @@ begin
   if found then
     raise exception using
       errcode = 'RC015',
-      message = format('a fact of source "%s" (trust %s) may not end memory %s of source "%s" '
-                       '(trust %s)', refused.other_source, refused.other_trust, refused.memory_id,
-                       coalesce(refused.source_id, ''), refused.trust),
+      message = format('%sa fact of source "%s" (trust %s) may not end memory %s of source "%s" '
+                       '(trust %s)', refused.place, refused.other_source, refused.other_trust,
+                       refused.memory_id, coalesce(refused.source_id, ''), refused.trust),
       hint    = 'Retain it with replace => ''none'', so that both stand; or trust its source as '
                 'much, by source_trust of configure_bank().';
   end if;
 end;
 $$;
 comment on function pgrecall_internal._check_successors is
-'Raises RC015 where a memory would be ended by one whose source is trusted less.';
+'Raises RC015 where a memory would be ended by one whose source is trusted less. places: the '
+'positions of the successors among facts, from 0; null: they are in no array of facts.';

@@ -277,9 +277,13 @@ begin
     -- The batch may not end a fact that is trusted more: an error. Nor do earlier facts end one
     -- that arrives late.
     perform pgrecall_internal._check_successors(
-      bank.bank_id, array_agg(u.memory_id), array_agg(u.successor_id))
+      bank.bank_id, array_agg(u.memory_id order by f.place),
+      array_agg(u.successor_id order by f.place), array_agg(f.place order by f.place))
     from   unnest(pairs.ended, pairs.successors) as u(memory_id, successor_id)
-    where  u.successor_id = any (memory_ids) and u.memory_id <> u.successor_id;
+    join  (select x.id, min(x.n)::integer - 1 as place
+           from   unnest(memory_ids) with ordinality as x(id, n)
+           group  by x.id) as f on f.id = u.successor_id
+    where  u.memory_id <> u.successor_id;
     pairs := pgrecall_internal._trusted_replacements(members);
   end if;
   if pairs.ended <> '{}' then

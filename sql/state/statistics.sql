@@ -53,7 +53,7 @@ create table pgrecall_internal.lexeme (
   kind           text not null,
   lexeme         text not null,
   document_count integer not null,
-  dimension      integer not null generated always as (pgrecall_internal._dimension(lexeme)) stored,
+  dimension      integer not null,
   constraint lexeme_pkey primary key (bank_id, kind, dimension, lexeme),
   constraint lexeme_bank_id_fkey
     foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade,
@@ -63,7 +63,8 @@ create table pgrecall_internal.lexeme (
 comment on column pgrecall_internal.lexeme.kind is 'memory or message, as in statistics.';
 comment on column pgrecall_internal.lexeme.document_count is 'Number of documents it occurs in.';
 comment on column pgrecall_internal.lexeme.dimension is
-'Its dimension in lexical_weights. Two lexemes may share one.';
+'Its dimension in lexical_weights, _dimension(lexeme). Two lexemes may share one. Not generated: a '
+'key with a generated column cannot be replicated.';
 comment on table pgrecall_internal.lexeme is
 'In how many documents of a bank a lexeme occurs. A lexeme without a row counts as rare.';
 

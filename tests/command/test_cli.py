@@ -949,6 +949,33 @@ def test_an_export_is_imported_as_it_was(run: Run, bank: str, tmp_path: Path) ->
     assert len(file.read_text().splitlines()) == count
 
 
+def test_an_export_that_fails_leaves_the_former_file(
+    run: Run, bank: str, database: str, tmp_path: Path
+) -> None:
+    file, link = tmp_path / "bank.jsonl", tmp_path / "latest.jsonl"
+    link.symlink_to(file)
+    run("export", bank, str(link))
+    former = file.read_text()
+    file.chmod(0o640)
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "select pgrecall.retain_messages('b', jsonb_agg(jsonb_build_object('text', n::text)))"
+            " from generate_series(1, 1500) as n"
+        )
+        connection.execute("alter table pgrecall_internal.vocabulary rename to lost")
+
+    failed = run("export", bank, str(link))
+
+    assert failed[0] == 1
+    assert file.read_text() == former
+    assert sorted(tmp_path.glob("bank.jsonl*")) == [file]
+    with psycopg.connect(database) as connection:
+        connection.execute("alter table pgrecall_internal.lost rename to vocabulary")
+    assert run("export", bank, str(link))[0] == 0
+    assert len(file.read_text().splitlines()) > 1500
+    assert (link.is_symlink(), file.stat().st_mode & 0o777) == (True, 0o640)
+
+
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [

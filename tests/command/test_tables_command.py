@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import psycopg
 import pytest
 
+import failover
+import servers
 from pgrecall import InvalidArgument, Recall
 from pgrecall.command import main
+from pgrecall.server import embedded_server
 
 Run = Callable[..., Any]
 
@@ -71,3 +76,40 @@ def test_the_driver_attaches_syncs_in_batches_and_says_how_far_it_is(
         with pytest.raises(InvalidArgument, match='table "bill" is not attached to bank "b"'):
             recall.sync_table("b", "bill")
         assert recall.detach_table("b", "note") == 7
+
+
+@pytest.mark.slow
+def test_watching_goes_on_when_the_server_is_back(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    interval, naps, nap = 0.123, [0.0], time.sleep
+    with servers.folder_of_servers() as folder, ExitStack() as stack:
+        dsn = stack.enter_context(failover.primary_in(folder, synchronous_commit="on")).dsn
+        write(dsn, "create table note (id int primary key, body text)")
+        assert main(["attach", "b", "note", "--key", "id", "--text", "body", "--dsn", dsn]) == 0
+
+        def sleep(seconds: float) -> None:
+            if seconds != interval:  # between the retries of a call
+                return nap(seconds)
+            naps.append(seconds)
+            if len(naps) == 2:
+                failover.kill(folder / "primary")
+            elif len(naps) == 4:
+                version = servers.embedded_version()
+                stack.enter_context(embedded_server(version, folder / "primary"))
+                write(dsn, "insert into note values (1, 'Back again')")
+            elif len(naps) == 6:
+                raise KeyboardInterrupt
+            return None
+
+        monkeypatch.setattr("time.sleep", sleep)
+        code = main(["sync", "b", "--watch", "--interval", str(interval), "--dsn", dsn])
+
+    said = capsys.readouterr()
+    assert (code, said.err.count("waiting for the server: ")) == (0, 1)
+    assert "public.note: 1 added" in said.out
+
+
+def write(dsn: str, statement: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute(statement.encode())

@@ -18,10 +18,11 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+import failover
 import servers
 from pgrecall import AsyncRecall, BankNotFound, InvalidArgument, MemoryNotFound, Recall, schema
 from pgrecall.server import embedded_server
-from sqlcalls import READS, Connection, fill, found_by, rows, value
+from sqlcalls import READS, Connection, contents, fill, found_by, retain, rows, value
 from toys import toy_embed
 
 needs_pool = pytest.mark.skipif(
@@ -470,3 +471,44 @@ def test_a_dsn_of_several_hosts_chooses_by_target_session_attrs(
         connection: Any = memory._source
         assert value(connection, "select pg_is_in_recovery()") == is_standby
         assert memory.recall("a", "who leads Atlas?")[0].text == "Ana leads Atlas."
+
+
+# A subscriber of logical replication
+
+
+@pytest.mark.slow
+def test_a_subscriber_has_every_row_and_gives_the_same_answers() -> None:
+    question = "select text, score from pgrecall.hybrid_recall('b', 'Are boats blue?')"
+    with (
+        servers.folder_of_servers() as folder,
+        failover.primary_in(folder, wal_level="logical") as server,
+        psycopg.connect(server.dsn, autocommit=True) as publisher,
+    ):
+        publisher.execute("create database copy")
+        publisher.execute("create publication everything for all tables")
+        publisher.execute("select pg_create_logical_replication_slot('copied', 'pgoutput')")
+        source = make_conninfo(dbname="postgres", host=publisher.info.host, user="postgres")
+        copy = make_conninfo(server.dsn, dbname="copy")
+        with psycopg.connect(copy, autocommit=True) as subscriber:
+            subscriber.execute("create extension vector")
+            schema.migrate(subscriber)
+            subscriber.execute(
+                f"create subscription copied connection '{source}' publication everything"
+                " with (create_slot = false)".encode()
+            )
+
+            fill(publisher, "full")
+            (first, *_) = retain(publisher, [*FACTS, *(f"Fact {n} of many" for n in range(40))])
+            tags = '{"tags": ["x"]}'
+            publisher.execute("select pgrecall.update_memory('b', %s, %s)", [first, tags])
+            publisher.execute("select pgrecall.forget_where('b', fact_key => 'none')")
+            publisher.execute("select pgrecall.forget('b', %s)", [[first]])
+            publisher.execute("select pgrecall.refresh_statistics('b', true)")
+            publisher.execute("select pgrecall.drop_bank('full')")
+            failover.until(lambda: contents(subscriber) == contents(publisher))
+
+            assert rows(subscriber, question) == rows(publisher, question)
+            assert rows(subscriber, question) != []
+            for statement in ("disable", "set (slot_name = none)"):
+                subscriber.execute(f"alter subscription copied {statement}".encode())
+            subscriber.execute("drop subscription copied")

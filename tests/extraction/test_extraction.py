@@ -251,6 +251,26 @@ def test_a_fact_that_is_none_is_left_out_alone(memory: Recall) -> None:
     assert (len(done.facts), [one.fact for one in done.failures]) == (1, [5, None])
 
 
+def test_a_fact_that_may_not_end_another_is_left_out_alone(memory: Recall) -> None:
+    memory.configure_bank("b", {"replace": "key", "source_trust": {"s*": 0.5}})
+    memory.quarantine("b", "s2")
+    memory.retain(
+        "b", [{"text": "We meet on Monday.", "fact_key": "day", "mentioned_at": "2026-01-01"}]
+    )
+
+    done = memory.retain_conversation(
+        "b", TALK, extract=lambda _: ["Kept.", {"text": "We meet on Friday.", "fact_key": "day"}]
+    )
+
+    assert len(done.facts) == 1
+    assert [(one.first, one.problem.partition(" ")[2][:20]) for one in done.failures] == [
+        (0, 'a fact of source "s1'),
+        (2, 'source "s2" is in qu'),
+        (2, 'source "s2" is in qu'),
+    ]
+    assert [one.text for one in memory.list_memories("b")] == ["Kept.", "We meet on Monday."]
+
+
 def test_what_cannot_be_extracted_is_found_among_the_messages(memory: Recall) -> None:
     calls = 0
 

@@ -39,6 +39,14 @@ where  not exists (
        )
 
 union all
+-- Where a publication has the table, PostgreSQL 18 refuses to change its rows.
+select 'has no generated column in its primary key', t.name || '.' || a.attname
+from   tables t
+join   constraints o on o.conrelid = t.oid and o.contype = 'p'
+join   pg_attribute a on a.attrelid = t.oid and a.attnum = any (o.conkey)
+where  a.attgenerated <> ''
+
+union all
 select 'is unique within a bank only', i.indexrelid::regclass::text
 from   pg_index i
 join   tables t on t.oid = i.indrelid

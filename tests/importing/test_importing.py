@@ -92,6 +92,24 @@ def test_the_column_of_the_text_can_be_named(recall: Recall) -> None:
     assert (found.text, found.metadata) == ("Ana leads Atlas", {"text": "title"})
 
 
+def test_what_may_not_be_stored_is_reported_and_not_in_the_way(database: str) -> None:
+    truth = {"text": "Atlas sails", "fact_key": "atlas", "mentioned_at": "2026-01-01"}
+    lie = {"text": "Atlas sank", "fact_key": "atlas", "source_id": "web:1"}
+    hidden = {"text": "Atlas left", "source_id": "web:2"}
+    with Recall.connect(database, embedder=None) as recall:
+        recall.create_bank("b", settings={"replace": "key", "source_trust": {"web:*": 0.1}})
+        recall.retain("b", [truth])
+        recall.quarantine("b", "web:2")
+
+        done = taken(recall, as_jsonl([lie, {"text": "Bo sails"}, hidden]), "jsonl")
+
+    assert (done.total, done.new) == (3, 1)
+    assert [(misfit.place, misfit.problem[:16]) for misfit in done.misfits] == [
+        ("line 3", "source_id: sourc"),
+        ("line 1", "a fact of source"),
+    ]
+
+
 def test_what_does_not_fit_is_reported_and_not_in_the_way(database: str) -> None:
     recall = Recall(psycopg.connect(database, autocommit=True), embedder=toy_embed, model="toy")
     recall.create_bank("b")

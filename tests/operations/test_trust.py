@@ -211,11 +211,11 @@ def test_a_fact_ends_none_that_is_trusted_more(bank: Connection) -> None:
     with refused(
         bank,
         "RC015",
-        f'a fact of source "forum:1" (trust 0.1) may not end memory {truth} of source "handbook"'
-        " (trust 1)",
+        f'facts[1]: a fact of source "forum:1" (trust 0.1) may not end memory {truth}'
+        ' of source "handbook" (trust 1)',
         "replace => 'none'",
     ):
-        retain(bank, [keyed(LIE, "2025-02-01")], replace="key")
+        retain(bank, ["Ferries sail", *[keyed(LIE, "2025-02-01")] * 2], replace="key")
 
     assert recalled(bank, QUESTION) == [TRUTH["text"]]
     retain(bank, [keyed(LIE, "2025-02-01")], replace="none")

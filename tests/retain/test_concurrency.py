@@ -552,6 +552,30 @@ def test_writers_at_repeatable_read_meet_only_in_the_same_thing(
     assert_is_whole(bank)
 
 
+@pytest.mark.parametrize("pool_size", [None, 1])
+def test_the_driver_sends_what_must_see_commits_at_read_committed(
+    database: str, bank: Connection, pool_size: int | None
+) -> None:
+    options = "-c default_transaction_isolation=serializable"
+    with Recall.connect(
+        make_conninfo(database, options=options), embedder=None, pool_size=pool_size
+    ) as memory:
+        memory.retain("b", [f"fact {n}" for n in range(40)])
+        uncounted = memory.bank_statistics("b")
+
+        done = memory.maintain("b")
+        memory.refresh_statistics("b", is_full=True)
+
+    assert uncounted == []
+    assert [(one.task, one.documents) for one in done] == [("count", 40)]
+    assert column(bank, "select document_count from pgrecall.bank_statistics('b')") == [40, 0]
+    with (
+        psycopg.connect(database, options=options) as own,  # in a transaction of the caller
+        pytest.raises(psycopg.errors.ActiveSqlTransaction),
+    ):
+        Recall(own, embedder=None).maintain("b")
+
+
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_the_driver_sends_again_what_failed_for_what_others_committed(
     database: str, bank: Connection, level: str

@@ -137,6 +137,26 @@ def test_a_message_is_counted_with_those_that_come_beside_it_later(
     assert {**counted(connection), "scores": before["scores"]} == before
 
 
+def test_what_a_message_adds_to_those_beside_it_is_counted(connection: Connection) -> None:
+    create(connection, settings={"message_context_weight": 0.5})
+    say(connection)
+    between = [
+        {"session": f"s{n}", "text": "anchor buoy", "sent_at": f"2026-03-05T{4 * n:02}:30Z"}
+        for n in range(4)
+    ]
+
+    for message in (*between, between[0]):
+        call(connection, "retain_messages", bank="b", messages=[message])
+        call(connection, "refresh_statistics", bank="b")
+    found = counted(connection)
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    fresh = counted(connection)
+    assert found["documents"] == 16
+    # Weights may be those of a mean that is up to 5 % off.
+    assert found | {"scores": fresh["scores"]} == fresh
+
+
 def test_messages_that_are_not_counted_yet_are_erased_too(connection: Connection) -> None:
     create(connection)
     (first, *_) = say(connection)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from psycopg.rows import scalar_row
+from psycopg.rows import scalar_row, tuple_row
 from psycopg.types.json import Jsonb
 
 from pgrecall.arguments import check_type
@@ -16,6 +16,7 @@ from pgrecall.calls.call import (
     call_record,
     call_records,
     call_value,
+    nothing,
     single,
 )
 from pgrecall.calls.values import listed
@@ -47,6 +48,11 @@ def log_position() -> Call[str, str]:
 def replica_lag(*, at_most: float | None, after: str | None) -> Call[float | None, float | None]:
     """Measure the lag of a standby; fail if it is too large."""
     return call_value("replica_lag", at_most=at_most, after=after)
+
+
+def read_committed() -> Call[Any, None]:
+    """Let the transaction that has just begun see what others commit."""
+    return Call("set transaction isolation level read committed", {}, tuple_row, nothing)
 
 
 def refresh_statistics(bank: str, *, is_full: bool | None) -> Call[Any, None]:

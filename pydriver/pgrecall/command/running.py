@@ -6,12 +6,16 @@ import codecs
 import json
 import os
 import sys
+import time
+from collections.abc import Callable
 from importlib import import_module
 from types import SimpleNamespace
 
 import psycopg
+from rich.console import Console
 
 from pgrecall.command import render
+from pgrecall.connection.retries import is_outage
 from pgrecall.errors import BankNotFound, RecallError
 from pgrecall.server import DSN_VARIABLE
 
@@ -36,6 +40,31 @@ def fail(message: str, hint: str | None) -> int:
     if hint:
         console.print("hint:", hint, markup=False, soft_wrap=True)
     return 1
+
+
+def watch(step: Callable[[], None], options: SimpleNamespace, console: Console) -> None:
+    """Run a step once or, with --watch, again and again until it is interrupted.
+
+    Then it also waits for a server that is away.
+    """
+    is_away = False
+    try:
+        while True:
+            try:
+                step()
+                is_away = False
+            except psycopg.Error as error:
+                if not options.watch or not is_outage(error):
+                    raise
+                if not is_away:
+                    said = f"waiting for the server: {str(error).strip()}"
+                    console.print(said, style="yellow", markup=False, soft_wrap=True)
+                is_away = True
+            if not options.watch:
+                break
+            time.sleep(options.interval)
+    except KeyboardInterrupt:
+        pass
 
 
 def run(action: str, options: SimpleNamespace) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from types import SimpleNamespace
 
 from rich.console import Console
@@ -10,6 +9,7 @@ from rich.console import Console
 from pgrecall.client import Recall
 from pgrecall.command import render
 from pgrecall.command.actions import print_done, print_json
+from pgrecall.command.running import watch
 from pgrecall.rows import AttachedTable, SyncedTable
 
 
@@ -50,20 +50,13 @@ def sync(options: SimpleNamespace, console: Console) -> int:
         def advance(count: int) -> None:
             progress.advance(task, count)
 
-        try:
-            while True:
-                for table in recall.sync_table(
-                    options.bank,
-                    options.table,
-                    batch_size=options.batch_size,
-                    progress=advance,
-                ):
-                    done[table.relation] = table.after(done.get(table.relation))
-                if not options.watch:
-                    break
-                time.sleep(options.interval)
-        except KeyboardInterrupt:
-            pass
+        def step() -> None:
+            for table in recall.sync_table(
+                options.bank, options.table, batch_size=options.batch_size, progress=advance
+            ):
+                done[table.relation] = table.after(done.get(table.relation))
+
+        watch(step, options, progress.console)
         attached = recall.attached_tables(options.bank)
     if options.json:
         print_json(console, list(done.values()))

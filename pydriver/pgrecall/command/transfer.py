@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterable
-from contextlib import ExitStack
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 import psycopg
 from rich.console import Console
@@ -18,7 +19,7 @@ from pgrecall.client import Recall
 from pgrecall.command import render
 from pgrecall.command.actions import embedder_of, print_done, print_json
 from pgrecall.command.jsonl import JsonLines, opened
-from pgrecall.command.running import fail
+from pgrecall.command.running import fail, watch
 from pgrecall.errors import RecallError
 from pgrecall.importing import READERS, SOURCES, Imported, Source, import_rows, read_file
 from pgrecall.server import resolve_dsn
@@ -35,28 +36,24 @@ def embed(options: SimpleNamespace, console: Console) -> int:
         Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
         render.progress_bar(render.make_console(stderr=True)) as progress,
     ):
+        recall.bank_options(options.bank)  # there is such a bank, and a server to wait for
         task = progress.add_task("embedding", total=None)
 
         def advance(count: int) -> None:
             progress.advance(task, count)
 
-        try:
-            while True:
-                done += recall.embed_pending(
-                    options.bank,
-                    batch_size=options.batch_size,
-                    from_id=from_id,
-                    progress=advance,
-                )
-                if not options.watch:
-                    break
+        def step() -> None:
+            nonlocal done, from_id
+            done += recall.embed_pending(
+                options.bank, batch_size=options.batch_size, from_id=from_id, progress=advance
+            )
+            if options.watch:
                 # New facts have greater ids. Those of writers that commit late are found by the
                 # next run.
                 newest = recall.list_memories(options.bank, is_ended_too=True, top_k=1)
                 from_id = max(from_id, newest[0].memory_id - _LATE if newest else 0)
-                time.sleep(options.interval)
-        except KeyboardInterrupt:
-            pass
+
+        watch(step, options, progress.console)
     said = f'embedded {done:,} facts in bank "{options.bank}"'
     print_done(options, console, said, bank_id=options.bank, embedded=done)
     return 0
@@ -65,23 +62,41 @@ def embed(options: SimpleNamespace, console: Console) -> int:
 def export(options: SimpleNamespace, console: Console) -> int:
     """Write all rows of a bank from one snapshot."""
     count = 0
+    is_piped = options.file is None or str(options.file) == "-"
     with ExitStack() as stack:
         connection = stack.enter_context(psycopg.connect(resolve_dsn(options.dsn)))
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
-        lines = Recall(connection, embedder=None).export(options.bank)
-        first = next(iter(lines), None)  # an unknown bank must not clear the file
-        out = console.file
-        is_piped = options.file is None or str(options.file) == "-"
-        if not is_piped:
-            out = stack.enter_context(options.file.open("w", encoding="utf-8", newline="\n"))
-        for line in _chained(first, lines):
+        out = console.file if is_piped else stack.enter_context(_written_whole(options.file))
+        for line in Recall(connection, embedder=None).export(options.bank):
             out.write(f"{line}\n")
             count += 1
     if not is_piped:
         said = f'exported {count:,} rows of bank "{options.bank}"'
         print_done(options, console, said, bank_id=options.bank, rows=count)
     return 0
+
+
+@contextmanager
+def _written_whole(path: Path) -> Iterator[TextIO]:
+    """Open a file for writing that replaces the one of that name once it is whole."""
+    target = path.resolve()
+    if target.exists() and not target.is_file():  # a device, or a named pipe
+        with target.open("w", encoding="utf-8", newline="\n") as out:
+            yield out
+        return
+    beside = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        with beside.open("w", encoding="utf-8", newline="\n") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        if target.exists():
+            shutil.copymode(target, beside)
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def import_all(options: SimpleNamespace, console: Console) -> int:
@@ -164,9 +179,3 @@ def _is_export(file: BinaryIO) -> bool:
     except ValueError:
         return False
     return isinstance(first, dict) and first.keys() == {"table", "row"}
-
-
-def _chained(first: str | None, rest: Iterable[str]) -> Iterable[str]:
-    if first is not None:
-        yield first
-        yield from rest

@@ -39,6 +39,14 @@ def is_transient(
     return is_repeatable and (trace.is_lost or state.startswith(_CONNECTION_LOST))
 
 
+def is_outage(error: psycopg.Error) -> bool:
+    """Return whether the server was lost, or cannot be reached, but may come back."""
+    state = error.sqlstate
+    if state is None:
+        return _may_connect(error)
+    return state == "57P03" or state.startswith(_CONNECTION_LOST)
+
+
 def _may_connect(error: psycopg.Error) -> bool:
     """Return whether connecting again may succeed.
 

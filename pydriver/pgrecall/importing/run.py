@@ -74,19 +74,18 @@ class _Run:
                 self.report(row.place, row.problem or "not a fact")
             else:
                 good.append(row)
-        while good:
+        parts = [good]
+        while parts:
+            if not (part := parts.pop(0)):
+                continue
             try:
-                self._send(good)
+                self._send(part)
             except RecallError as error:
                 place = error.position
-                if place is None or place >= len(good):
+                if place is None or place >= len(part):
                     raise
-                self.report(good[place].place, _PLACE.sub("", error.message))
-                if place > 0:
-                    self._send(good[:place])
-                good = good[place + 1 :]
-            else:
-                return
+                self.report(part[place].place, _PLACE.sub("", error.message))
+                parts[:0] = [part[:place], part[place + 1 :]]
 
     def _send(self, rows: Sequence[Row]) -> None:
         facts = [row.fact for row in rows if row.fact is not None]
