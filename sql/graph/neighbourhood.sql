@@ -31,33 +31,29 @@ begin
       limit  20
     ) as x
     union all
-    select 'memory', x.from_id, x.kind, 'memory', x.to_id, x.weight, x.other_id
+    select 'memory', x.from_id, x.kind, 'memory', x.to_id, x.weight, null
     from   unnest(memory_ids) as f(id)
     cross  join lateral (
-      (select o.from_id, o.kind, o.to_id, o.weight, o.to_id as other_id
+      (select o.from_id, o.kind, o.to_id, o.weight
        from   pgrecall.link o
        where  o.bank_id = (_hop.bank).bank_id and o.from_id = f.id
-         and  (
-                select true from pgrecall.memory m
-                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = o.to_id
-                  and  m.valid_from <= _hop.as_of
-                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
+         and  (select pgrecall_internal._holds(m.valid_from, m.valid_to, _hop.as_of)
+               from   pgrecall.memory m
+               where  m.bank_id = (_hop.bank).bank_id and m.memory_id = o.to_id)
        limit  25)
       union all
-      (select i.from_id, i.kind, i.to_id, i.weight, i.from_id
+      (select i.from_id, i.kind, i.to_id, i.weight
        from   pgrecall.link i
        where  i.bank_id = (_hop.bank).bank_id and i.to_id = f.id
-         and  (
-                select true from pgrecall.memory m
-                where  m.bank_id = (_hop.bank).bank_id and m.memory_id = i.from_id
-                  and  m.valid_from <= _hop.as_of
-                  and  (m.valid_to is null or m.valid_to > _hop.as_of))
+         and  (select pgrecall_internal._holds(m.valid_from, m.valid_to, _hop.as_of)
+               from   pgrecall.memory m
+               where  m.bank_id = (_hop.bank).bank_id and m.memory_id = i.from_id)
        limit  25)
     ) as x
     union all
     -- Only of the memory where the graph begins: a search for each of many nodes would be slow.
     -- Its former versions, which are the most similar, are left out first.
-    select 'memory', s.from_id, 'semantic', 'memory', s.to_id, s.similarity::real, s.to_id
+    select 'memory', s.from_id, 'semantic', 'memory', s.to_id, s.similarity::real, null
     from (
       select u.*
       from   pgrecall_internal._similar_memories(
@@ -70,12 +66,8 @@ begin
     ) as s
   )
   select distinct _hop.hop, e.from_kind, e.from_id, null::text, null::bigint, e.kind, e.to_kind,
-         e.to_id, null::text, null::bigint, e.weight,
-         case when e.to_kind = 'entity' then e.memory_id end, null::real, null::real
-  from   edge e
-  where  (select pgrecall_internal._holds(m.valid_from, m.valid_to, _hop.as_of)
-          from   pgrecall.memory m
-          where  m.bank_id = (_hop.bank).bank_id and m.memory_id = e.memory_id);
+         e.to_id, null::text, null::bigint, e.weight, e.memory_id, null::real, null::real
+  from   edge e;
 end;
 $$;
 comment on function pgrecall_internal._hop is
@@ -124,7 +116,7 @@ begin
       select m.memory_id
       from   pgrecall.memory m
       where  m.bank_id = neighbourhood.bank and m.memory_id = neighbourhood.memory_id
-        and  m.valid_from <= as_of and (m.valid_to is null or m.valid_to > as_of));
+        and  pgrecall_internal._holds(m.valid_from, m.valid_to, as_of));
   end if;
 
   seen := array(select 'entity' || u from unnest(entity_ids) as u

@@ -228,7 +228,7 @@ class Question:
         options = cast("dict[str, object]", self._arguments["options"])
         if direction is not None and "prefer" not in options:
             options["prefer"] = direction
-            self._reranking.reranker = None
+            self._keep_arranged(None, None)
             options.pop("with_tokens", None)
 
     def _keep_arranged(self, prefer: str | None, diversity: float | None) -> None:
