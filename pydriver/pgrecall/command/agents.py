@@ -9,7 +9,6 @@ import re
 import secrets
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +23,7 @@ from rich.console import Console
 from pgrecall.aio import AsyncRecall
 from pgrecall.client import Recall
 from pgrecall.command.actions import embedder_of, print_json
-from pgrecall.command.running import fail
+from pgrecall.command.running import fail, written_whole
 from pgrecall.errors import BankNotFound, InstallError, InvalidArgument, RecallError
 from pgrecall.server.doors import LOCAL_HOSTS
 from pgrecall.wording import command_line
@@ -205,13 +204,10 @@ def _merge(path: Path, change: Change, *, is_dry_run: bool) -> str:
     if is_dry_run:
         return f"would write {path}:\n{after}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, prefix=f".{path.name}-", delete=False, encoding="utf-8"
-    ) as file:
+    with written_whole(path) as file:
         file.write(after)
-    mode = path.stat().st_mode & 0o777 if before else 0o644
-    Path(file.name).chmod(mode)
-    Path(file.name).replace(path)
+    if not before:
+        path.chmod(0o644)
     return f"{'added to' if before else 'wrote'} {path}"
 
 

@@ -7,9 +7,12 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
+from typing import TextIO
 
 import psycopg
 from rich.console import Console
@@ -65,6 +68,33 @@ def watch(step: Callable[[], None], options: SimpleNamespace, console: Console) 
             time.sleep(options.interval)
     except KeyboardInterrupt:
         pass
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[TextIO]:
+    """Open a file for writing that replaces the one of that name once it is whole."""
+    target = path.resolve()
+    if target.exists() and not target.is_file():  # a device, or a named pipe
+        with target.open("w", encoding="utf-8", newline="\n") as out:
+            yield out
+        return
+    beside = target.with_name(f"{target.name}.{os.getpid()}.part")
+    mode = target.stat().st_mode & 0o777 if target.exists() else None
+
+    def made(name: str, flags: int) -> int:  # nobody reads it who may not read the other
+        return os.open(name, flags, 0o666 if mode is None else mode)
+
+    try:
+        with open(beside, "w", encoding="utf-8", newline="\n", opener=made) as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        if mode is not None:
+            beside.chmod(mode)
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def run(action: str, options: SimpleNamespace) -> int:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
-from typing import BinaryIO, TextIO
+from typing import BinaryIO
 
 import psycopg
 from rich.console import Console
@@ -19,7 +16,7 @@ from pgrecall.client import Recall
 from pgrecall.command import render
 from pgrecall.command.actions import embedder_of, print_done, print_json
 from pgrecall.command.jsonl import JsonLines, opened
-from pgrecall.command.running import fail, watch
+from pgrecall.command.running import fail, watch, written_whole
 from pgrecall.errors import RecallError
 from pgrecall.importing import READERS, SOURCES, Imported, Source, import_rows, read_file
 from pgrecall.server import resolve_dsn
@@ -67,7 +64,7 @@ def export(options: SimpleNamespace, console: Console) -> int:
         connection = stack.enter_context(psycopg.connect(resolve_dsn(options.dsn)))
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
-        out = console.file if is_piped else stack.enter_context(_written_whole(options.file))
+        out = console.file if is_piped else stack.enter_context(written_whole(options.file))
         for line in Recall(connection, embedder=None).export(options.bank):
             out.write(f"{line}\n")
             count += 1
@@ -75,28 +72,6 @@ def export(options: SimpleNamespace, console: Console) -> int:
         said = f'exported {count:,} rows of bank "{options.bank}"'
         print_done(options, console, said, bank_id=options.bank, rows=count)
     return 0
-
-
-@contextmanager
-def _written_whole(path: Path) -> Iterator[TextIO]:
-    """Open a file for writing that replaces the one of that name once it is whole."""
-    target = path.resolve()
-    if target.exists() and not target.is_file():  # a device, or a named pipe
-        with target.open("w", encoding="utf-8", newline="\n") as out:
-            yield out
-        return
-    beside = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        with beside.open("w", encoding="utf-8", newline="\n") as out:
-            yield out
-            out.flush()
-            os.fsync(out.fileno())
-        if target.exists():
-            shutil.copymode(target, beside)
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def import_all(options: SimpleNamespace, console: Console) -> int:
