@@ -14275,11 +14275,14 @@ begin
     returning 1
   )
   select count(*) into removed from gone;
-  -- An entity without mentions is deleted.
+  -- An entity without mentions is deleted. Looked up one by one: joined, a table analysed while it
+  -- was empty is read whole for each.
   delete from pgrecall.entity e
-  where  e.bank_id = forget.bank and e.entity_id = any (named)
-    and  not exists (select from pgrecall.mention x
-                     where x.bank_id = forget.bank and x.entity_id = e.entity_id);
+  where  e.bank_id = forget.bank
+    and  e.entity_id = any (array(
+           select n from unnest(named) as n
+           where  not exists (select from pgrecall.mention x
+                              where x.bank_id = forget.bank and x.entity_id = n offset 0)));
   perform pgrecall_internal._recount_documents(
     locked, 'memory', change.documents, change.total_length);
   return removed;
