@@ -246,6 +246,14 @@ class Backend:
 
 
 @pytest.fixture
+def connection(database: str) -> Iterator[Connection]:
+    """Of a new database: statistics and plans of other tests would be measured with it."""
+    with psycopg.connect(database) as connection:
+        yield connection
+        connection.rollback()
+
+
+@pytest.fixture
 def bank(connection: Connection) -> Connection:
     create(connection, embedding_model="m", embedding_dimensions=2)
     ids = retain(
