@@ -11029,6 +11029,8 @@ returns table (entity_id bigint, other_id bigint, likeness double precision, is_
 language plpgsql stable parallel safe rows 200
 set search_path from current
 set jit = off
+-- Names are joined by hash, however few the planner takes them for.
+set enable_nestloop = off
 set plan_cache_mode = force_custom_plan
 as $$
 begin
@@ -11617,8 +11619,10 @@ create or replace function pgrecall_internal._store_certain_mentions(
 returns pgrecall_internal.fact_mention[]
 language plpgsql volatile parallel unsafe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small; and join names by hash,
+-- however few the planner takes them for.
 set enable_seqscan = off
+set enable_nestloop = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare

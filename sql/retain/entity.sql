@@ -237,6 +237,8 @@ returns table (entity_id bigint, other_id bigint, likeness double precision, is_
 language plpgsql stable parallel safe rows 200
 set search_path from current
 set jit = off
+-- Names are joined by hash, however few the planner takes them for.
+set enable_nestloop = off
 set plan_cache_mode = force_custom_plan
 as $$
 begin
