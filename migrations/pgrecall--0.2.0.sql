@@ -13445,6 +13445,9 @@ create or replace function pgrecall_internal._end_memories(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- The array is read once, not for each memory, however few the planner takes them for.
+set enable_nestloop = off
+set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
@@ -14026,6 +14029,9 @@ create or replace function pgrecall_internal._update_known(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- The array is read once, not for each memory, however few the planner takes them for.
+set enable_nestloop = off
+set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
@@ -14164,7 +14170,10 @@ begin
     coalesce(average, 20));
   memory_ids := pgrecall_internal._memory_ids(bank, fact_rows, mode);
   perform from (
-    select u.id from unnest(memory_ids) as u(id) where u.id <> all (new_ids) order by u.id
+    select u.id
+    from   unnest(memory_ids) as u(id)
+    where  u.id not in (select unnest(new_ids))
+    order  by u.id
   ) as k
   cross   join lateral (
     select from pgrecall.memory m
@@ -14196,7 +14205,8 @@ begin
 
   return query
   select u.n::integer - 1, u.id,
-         u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1,
+         u.id in (select unnest(new_ids))
+           and row_number() over (partition by u.id order by u.n) = 1,
          coalesce((select true from pgrecall.embedding e
                    where  e.bank_id = retain.bank and e.memory_id = u.id and e.kind = 'text'
                    limit  1), false)
@@ -19320,9 +19330,14 @@ as $$
 begin
   return query
   select m.memory_id, m.text, m.valid_from, m.valid_to, m.superseded_by
-  from   pgrecall.memory m
-  where  m.bank_id = _corrected.bank and m.memory_id = any (_corrected.memory_ids)
-  order  by array_position(_corrected.memory_ids, m.memory_id);
+  from   unnest(_corrected.memory_ids) with ordinality as u(id, n)
+  cross  join lateral (
+    select x.memory_id, x.text, x.valid_from, x.valid_to, x.superseded_by
+    from   pgrecall.memory x
+    where  x.bank_id = _corrected.bank and x.memory_id = u.id
+    limit  1
+  ) as m
+  order  by u.n;
 end;
 $$;
 comment on function pgrecall_internal._corrected is

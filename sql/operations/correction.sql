@@ -212,9 +212,14 @@ as $$
 begin
   return query
   select m.memory_id, m.text, m.valid_from, m.valid_to, m.superseded_by
-  from   pgrecall.memory m
-  where  m.bank_id = _corrected.bank and m.memory_id = any (_corrected.memory_ids)
-  order  by array_position(_corrected.memory_ids, m.memory_id);
+  from   unnest(_corrected.memory_ids) with ordinality as u(id, n)
+  cross  join lateral (
+    select x.memory_id, x.text, x.valid_from, x.valid_to, x.superseded_by
+    from   pgrecall.memory x
+    where  x.bank_id = _corrected.bank and x.memory_id = u.id
+    limit  1
+  ) as m
+  order  by u.n;
 end;
 $$;
 comment on function pgrecall_internal._corrected is

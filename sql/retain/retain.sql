@@ -295,6 +295,9 @@ create or replace function pgrecall_internal._update_known(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- The array is read once, not for each memory, however few the planner takes them for.
+set enable_nestloop = off
+set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
@@ -433,7 +436,10 @@ begin
     coalesce(average, 20));
   memory_ids := pgrecall_internal._memory_ids(bank, fact_rows, mode);
   perform from (
-    select u.id from unnest(memory_ids) as u(id) where u.id <> all (new_ids) order by u.id
+    select u.id
+    from   unnest(memory_ids) as u(id)
+    where  u.id not in (select unnest(new_ids))
+    order  by u.id
   ) as k
   cross   join lateral (
     select from pgrecall.memory m
@@ -465,7 +471,8 @@ begin
 
   return query
   select u.n::integer - 1, u.id,
-         u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1,
+         u.id in (select unnest(new_ids))
+           and row_number() over (partition by u.id order by u.n) = 1,
          coalesce((select true from pgrecall.embedding e
                    where  e.bank_id = retain.bank and e.memory_id = u.id and e.kind = 'text'
                    limit  1), false)
