@@ -10955,14 +10955,16 @@ begin
   returning e.entity_id into new_id;
   -- It keeps the aliases that occur in its facts; the old name if none does.
   insert into pgrecall.entity_alias (bank_id, alias, entity_id)
-  with called as (
+  with said as materialized (
+    select ' ' || pgrecall.normalised_name(m.text) || ' ' as text
+    from   pgrecall.memory m
+    where  m.bank_id = split_entity.bank and m.memory_id = any (moved)
+  ),
+  called as (
     select a.alias
     from   pgrecall.entity_alias a
     where  a.bank_id = split_entity.bank and a.entity_id = split_entity.entity_id
-      and  exists (
-        select from pgrecall.memory m
-        where  m.bank_id = split_entity.bank and m.memory_id = any (moved)
-          and  strpos(' ' || pgrecall.normalised_name(m.text) || ' ', ' ' || a.alias || ' ') > 0)
+      and  exists (select from said s where strpos(s.text, ' ' || a.alias || ' ') > 0)
   )
   select split_entity.bank, n.alias, new_id
   from (
