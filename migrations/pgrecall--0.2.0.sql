@@ -5642,6 +5642,8 @@ create or replace function pgrecall.drop_bank(bank text)
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- Cached plans of the cascades must use an index, also those made while a table was small.
+set enable_seqscan = off
 as $$
 declare
   removed bigint;
@@ -10802,6 +10804,8 @@ create or replace function pgrecall.merge_entities(bank text, entity_id bigint, 
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- Cached plans of the cascades must use an index, also those made while a table was small.
+set enable_seqscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -14299,6 +14303,8 @@ create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- Cached plans of the cascades must use an index, also those made while a table was small.
+set enable_seqscan = off
 as $$
 declare
   locked  pgrecall.bank;

@@ -10,6 +10,8 @@ create or replace function pgrecall.merge_entities(bank text, entity_id bigint, 
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- Cached plans of the cascades must use an index, also those made while a table was small.
+set enable_seqscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
