@@ -343,6 +343,8 @@ create or replace function pgrecall.drop_bank(bank text)
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- Cached plans of the cascades must use an index, also those made while a table was small.
+set enable_seqscan = off
 as $$
 declare
   removed bigint;

@@ -212,9 +212,14 @@ as $$
 begin
   return query
   select m.memory_id, m.text, m.valid_from, m.valid_to, m.superseded_by
-  from   pgrecall.memory m
-  where  m.bank_id = _corrected.bank and m.memory_id = any (_corrected.memory_ids)
-  order  by array_position(_corrected.memory_ids, m.memory_id);
+  from   unnest(_corrected.memory_ids) with ordinality as u(id, n)
+  cross  join lateral (
+    select x.memory_id, x.text, x.valid_from, x.valid_to, x.superseded_by
+    from   pgrecall.memory x
+    where  x.bank_id = _corrected.bank and x.memory_id = u.id
+    limit  1
+  ) as m
+  order  by u.n;
 end;
 $$;
 comment on function pgrecall_internal._corrected is
@@ -311,6 +316,8 @@ create or replace function pgrecall_internal._restore(bank text, memory_ids bigi
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- An index whose order is asked for is used, whatever the planner assumes.
+set enable_sort = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -321,8 +328,15 @@ declare
 begin
   select m.memory_id, o.memory_id into memory_id, other_id
   from   pgrecall.memory m
-  join   pgrecall.memory o
-    on   o.bank_id = _restore.bank and o.content_hash = m.content_hash and o.valid_to is null
+  cross  join lateral (
+    -- Only one index provides this range in this order.
+    select x.memory_id
+    from   pgrecall.memory x
+    where  x.bank_id = _restore.bank and x.valid_to is null
+      and  x.content_hash between m.content_hash and m.content_hash
+    order  by x.content_hash
+    limit  1
+  ) as o
   where  m.bank_id = _restore.bank and m.memory_id = any (_restore.memory_ids)
     and  m.valid_to is not null and not m.corrections -> -1 ? 'valid_to'
   limit  1;

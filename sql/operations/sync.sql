@@ -34,6 +34,34 @@ $$;
 comment on function pgrecall_internal._attached_facts is
 'The facts made of the rows with these keys of an attached table; none for a row without a text.';
 
+create or replace function pgrecall_internal._memories_of_rows(
+  attachment pgrecall.attachment, keys text[])
+returns table (key text, memory_id bigint, row_hash bytea)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+-- An index whose order is asked for is used, whatever the planner assumes.
+set enable_sort = off
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select k.key, w.memory_id, w.row_hash
+  from   unnest(keys) as k(key)
+  cross  join lateral (
+    -- Only one index provides this range in this order.
+    select x.memory_id, x.row_hash
+    from   pgrecall.attached_row x
+    where  x.bank_id = attachment.bank_id
+      and  x.relation between attachment.relation and attachment.relation
+      and  x.key between k.key and k.key
+    order  by x.relation, x.key
+    offset 0
+  ) as w;
+end;
+$$;
+comment on function pgrecall_internal._memories_of_rows is
+'The memories that were made of the rows with these keys, from former contents too.';
+
 create or replace function pgrecall_internal._compared_rows(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns pgrecall_internal.attached_fact[]
@@ -53,21 +81,18 @@ begin
     from   unnest(keys) as k(key)
     left   join pgrecall_internal._attached_facts(attachment, relation, keys) as f
            on f.key = k.key
-    left   join lateral (
-      select x.memory_id, x.row_hash, c.is_current
-      from   pgrecall.attached_row x
+    left   join (
+      select distinct on (x.key) x.key, x.memory_id, x.row_hash, c.is_current
+      from   pgrecall_internal._memories_of_rows(attachment, keys) as x
       cross  join lateral (
         select exists (
           select from pgrecall.memory m
           where  m.bank_id = attachment.bank_id and m.memory_id = x.memory_id
             and  (m.valid_to is null or m.valid_to > clock_timestamp())) as is_current
       ) as c
-      where  x.bank_id = attachment.bank_id and x.relation = attachment.relation
-        and  x.key = k.key
       -- That which holds, where an update by hand was taken back.
-      order  by c.is_current desc, x.memory_id desc
-      limit  1
-    ) as w on true
+      order  by x.key, c.is_current desc, x.memory_id desc
+    ) as w on w.key = k.key
     order  by k.key
   );
 end;
@@ -175,10 +200,10 @@ begin
   gone := array(
     select w.memory_id
     from   unnest(compared) as c
-    cross  join lateral (
-      select x.memory_id from pgrecall.attached_row x
-      where  x.bank_id = attachment.bank_id and x.relation = attachment.relation
-        and  x.key = c.key) as w
+    join   pgrecall_internal._memories_of_rows(
+             attachment,
+             array(select u.key from unnest(compared) as u where u.status in ('gone', 'changed'))
+           ) as w on w.key = c.key
     where  c.status = 'gone'
        or  c.status = 'changed' and not attachment.is_history_kept
            and w.memory_id <> all (versions));
@@ -202,17 +227,19 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
+  ids   bigint[] := array(
+    select c.change_id from pgrecall.attached_change c
+    where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
+      and  c.problem is null
+    order  by c.change_id
+    limit  _taken_keys.batch_size);
   noted text[];
 begin
   with taken as (
+    -- The range is what an index is searched by, whatever the statistics say.
     delete from pgrecall.attached_change c
     where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
-      and  c.change_id in (
-             select n.change_id from pgrecall.attached_change n
-             where  n.bank_id = attachment.bank_id and n.relation = attachment.relation
-               and  n.problem is null
-             order  by n.change_id
-             limit  _taken_keys.batch_size)
+      and  c.change_id between ids[1] and ids[cardinality(ids)] and c.change_id = any (ids)
     returning c.key
   )
   select array_agg(distinct t.key) into noted from taken t;

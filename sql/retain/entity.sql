@@ -10,6 +10,8 @@ create or replace function pgrecall.merge_entities(bank text, entity_id bigint, 
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- Cached plans of the cascades must use an index, also those made while a table was small.
+set enable_seqscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -163,14 +165,16 @@ begin
   returning e.entity_id into new_id;
   -- It keeps the aliases that occur in its facts; the old name if none does.
   insert into pgrecall.entity_alias (bank_id, alias, entity_id)
-  with called as (
+  with said as materialized (
+    select ' ' || pgrecall.normalised_name(m.text) || ' ' as text
+    from   pgrecall.memory m
+    where  m.bank_id = split_entity.bank and m.memory_id = any (moved)
+  ),
+  called as (
     select a.alias
     from   pgrecall.entity_alias a
     where  a.bank_id = split_entity.bank and a.entity_id = split_entity.entity_id
-      and  exists (
-        select from pgrecall.memory m
-        where  m.bank_id = split_entity.bank and m.memory_id = any (moved)
-          and  strpos(' ' || pgrecall.normalised_name(m.text) || ' ', ' ' || a.alias || ' ') > 0)
+      and  exists (select from said s where strpos(s.text, ' ' || a.alias || ' ') > 0)
   )
   select split_entity.bank, n.alias, new_id
   from (
@@ -237,6 +241,8 @@ returns table (entity_id bigint, other_id bigint, likeness double precision, is_
 language plpgsql stable parallel safe rows 200
 set search_path from current
 set jit = off
+-- Names are joined by hash, however few the planner takes them for.
+set enable_nestloop = off
 set plan_cache_mode = force_custom_plan
 as $$
 begin

@@ -238,8 +238,10 @@ create or replace function pgrecall_internal._store_certain_mentions(
 returns pgrecall_internal.fact_mention[]
 language plpgsql volatile parallel unsafe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small; and join names by hash,
+-- however few the planner takes them for.
 set enable_seqscan = off
+set enable_nestloop = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare

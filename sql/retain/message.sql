@@ -208,6 +208,36 @@ $$;
 comment on function pgrecall_internal._messages_beside is
 'The stored messages right before and after those that are about to be stored.';
 
+create or replace function pgrecall_internal._message_ids(
+  bank text, messages pgrecall_internal.message_row[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index and its order, also those made while a table was small.
+set enable_seqscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return array(
+    select t.message_id
+    from   unnest(messages) as m
+    left   join lateral (
+      -- Only one index provides this range in this order.
+      select x.message_id
+      from   pgrecall.message x
+      where  x.bank_id = _message_ids.bank and x.content_hash is not null
+        and  x.content_hash between m.content_hash and m.content_hash
+      order  by x.content_hash
+      limit  1
+    ) as t on true
+    order  by m.n
+  );
+end;
+$$;
+comment on function pgrecall_internal._message_ids is
+'The stored messages that are equal to these, in their order.';
+
 create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
@@ -295,17 +325,11 @@ begin
   perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 
   return query
-  select m.n - 1, t.message_id,
-         t.message_id = any (new_ids)
-         and row_number() over (partition by t.message_id order by m.n) = 1
-  from   unnest(message_rows) as m
-  cross  join lateral (
-    select x.message_id
-    from   pgrecall.message x
-    where  x.bank_id = retain_messages.bank and x.content_hash = m.content_hash
-    limit  1
-  ) as t
-  order  by m.n;
+  select u.n::integer - 1, u.id,
+         u.id in (select unnest(new_ids))
+           and row_number() over (partition by u.id order by u.n) = 1
+  from   unnest(pgrecall_internal._message_ids(bank, message_rows)) with ordinality as u(id, n)
+  order  by u.n;
 end;
 $$;
 comment on function pgrecall.retain_messages is

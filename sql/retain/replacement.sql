@@ -14,6 +14,9 @@ create or replace function pgrecall_internal._end_memories(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- The array is read once, not for each memory, however few the planner takes them for.
+set enable_nestloop = off
+set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 set jit = off
 as $$

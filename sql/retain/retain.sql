@@ -228,14 +228,16 @@ create or replace function pgrecall_internal._memory_ids(
 returns bigint[]
 language plpgsql stable parallel safe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
+-- Cached plans must use an index and its order, also those made while a table was small.
 set enable_seqscan = off
+set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  -- One lookup each, whatever the planner assumes about a table not analysed yet. An ended fact
-  -- counts as known only where storing it again would change nothing: it expires at that time, it
-  -- would be replaced again at the same time, or its copy holds.
+  -- One lookup each, whatever the planner assumes about a table not analysed yet: only one index
+  -- provides each range in its order. An ended fact counts as known only where storing it again
+  -- would change nothing: it expires at that time, it would be replaced again at the same time, or
+  -- its copy holds.
   return array(
     select known.memory_id
     from (
@@ -253,16 +255,18 @@ begin
       from (
         (select m.memory_id, 1 as place
          from   pgrecall.memory m
-         where  m.bank_id = _memory_ids.bank and m.content_hash = f.content_hash
-           and  m.valid_to is null
+         where  m.bank_id = _memory_ids.bank and m.valid_to is null
+           and  m.content_hash between f.content_hash and f.content_hash
+         order  by m.content_hash
          limit  1)
         union all
         (select m.memory_id, 2 as place
          from (
            select x.memory_id, x.valid_from, x.valid_to, x.superseded_by, x.corrections
            from   pgrecall.memory x
-           where  x.bank_id = _memory_ids.bank and x.content_hash = f.content_hash
-             and  x.valid_to is not null
+           where  x.bank_id = _memory_ids.bank and x.valid_to is not null
+             and  x.content_hash between f.content_hash and f.content_hash
+           order  by x.content_hash
            offset 0  -- found by the hash, not by the order
          ) as m
          where  (m.valid_to > greatest(now(), m.valid_from) or m.valid_to = f.expires_at
@@ -291,6 +295,9 @@ create or replace function pgrecall_internal._update_known(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- The array is read once, not for each memory, however few the planner takes them for.
+set enable_nestloop = off
+set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
@@ -429,7 +436,10 @@ begin
     coalesce(average, 20));
   memory_ids := pgrecall_internal._memory_ids(bank, fact_rows, mode);
   perform from (
-    select u.id from unnest(memory_ids) as u(id) where u.id <> all (new_ids) order by u.id
+    select u.id
+    from   unnest(memory_ids) as u(id)
+    where  u.id not in (select unnest(new_ids))
+    order  by u.id
   ) as k
   cross   join lateral (
     select from pgrecall.memory m
@@ -461,7 +471,8 @@ begin
 
   return query
   select u.n::integer - 1, u.id,
-         u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1,
+         u.id in (select unnest(new_ids))
+           and row_number() over (partition by u.id order by u.n) = 1,
          coalesce((select true from pgrecall.embedding e
                    where  e.bank_id = retain.bank and e.memory_id = u.id and e.kind = 'text'
                    limit  1), false)
@@ -488,8 +499,9 @@ create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
 returns setof pgrecall.stored_embedding
 language plpgsql stable parallel unsafe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
+-- Cached plans must use an index and its order, also those made while a table was small.
 set enable_seqscan = off
+set enable_sort = off
 set plan_cache_mode = force_generic_plan
 set timezone = 'UTC'
 set datestyle = 'ISO, YMD'
@@ -521,8 +533,9 @@ begin
   cross  join lateral (
     select m.memory_id
     from   pgrecall.memory m
-    where  m.bank_id = stored_embeddings.bank and m.content_hash = read.content_hash
-      and  m.valid_to is null
+    where  m.bank_id = stored_embeddings.bank and m.valid_to is null
+      and  m.content_hash between read.content_hash and read.content_hash
+    order  by m.content_hash
     limit  1
   ) as known
   cross  join lateral (
@@ -550,6 +563,8 @@ create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- Cached plans of the cascades must use an index, also those made while a table was small.
+set enable_seqscan = off
 as $$
 declare
   locked  pgrecall.bank;

@@ -412,3 +412,130 @@ def test_a_long_list_in_a_filter_takes_little_memory(bank: Connection, condition
 
     assert memory < 256 * 2**20
     assert seconds < 60
+
+
+# What the planner believes
+
+READ = """
+select sum(pg_stat_get_xact_blocks_fetched(c.oid) + pg_stat_get_xact_tuples_returned(c.oid))::bigint
+from   pg_class c
+where  c.relnamespace in ('pgrecall'::regnamespace, 'pgrecall_internal'::regnamespace)
+  and  c.relkind in ('r', 'i')
+"""
+FEW = 100
+
+
+def fact(n: int, text: str = "note") -> dict[str, Any]:
+    return {
+        "text": f"{text} {n}",
+        "fact_key": f"k{n}",
+        "source_id": f"s{n % 2}",
+        "entities": [f"Name{n}", f"Group{n % 9}"],
+        "relations": [{"from": f"Name{n}", "kind": "knows", "to": f"Group{len(text)}"}],
+        "embedding": [n % 7, 1],
+    }
+
+
+def batch(n: int) -> dict[str, str]:
+    """Facts, messages and names of a table that are named by n."""
+    return {
+        "bank": f"b{n}",
+        "table": f"public.t{n}",
+        "facts": json.dumps([fact(k) for k in range(n)]),
+        "proven": json.dumps([{**fact(k), "proof_count": 2} for k in range(n)]),
+        "later": json.dumps([fact(k, "later") for k in range(n)]),
+        "messages": json.dumps([{"text": f"hello {k}", "session": f"s{k}"} for k in range(n)]),
+    }
+
+
+# In order: each finds what those before it left.
+BATCHES = {
+    "new facts": "select count(*) from pgrecall.retain(%(bank)s, %(facts)s, 'm')",
+    "known facts": "select count(*) from pgrecall.retain(%(bank)s, %(facts)s, 'm')",
+    "proven facts": "select count(*) from pgrecall.retain(%(bank)s, %(proven)s, 'm')",
+    "later facts": (
+        "select count(*) from pgrecall.retain(%(bank)s, %(later)s, 'm', 'deferred', 'both')"
+    ),
+    "links": "select pgrecall.link_pending(%(bank)s, 10000)",
+    "stored embeddings": "select count(*) from pgrecall.stored_embeddings(%(bank)s, %(facts)s)",
+    "messages": "select count(*) from pgrecall.retain_messages(%(bank)s, %(messages)s)",
+    "known messages": "select count(*) from pgrecall.retain_messages(%(bank)s, %(messages)s)",
+    "a table": "select count(*) from pgrecall.sync_table(%(bank)s, batch_size => 10000)",
+    "an unchanged table": (
+        "insert into pgrecall.attached_change (bank_id, relation, key)"
+        " select bank_id, relation, key from pgrecall.attached_row where bank_id = %(bank)s;"
+        "select count(*) from pgrecall.sync_table(%(bank)s, batch_size => 10000)"
+    ),
+    "quarantine": "select count(*) from pgrecall.quarantine(%(bank)s, 's1')",
+    "release": "select count(*) from pgrecall.release(%(bank)s, 's1')",
+    "a full count": "select pgrecall.refresh_statistics(%(bank)s, true)",
+    "a clone": "select pgrecall.clone_bank(%(bank)s, %(bank)s || 'c')",
+    "a merged entity": (
+        "select pgrecall.merge_entities(%(bank)s || 'c', min(entity_id), array_agg(entity_id))"
+        " from pgrecall.entity where bank_id = %(bank)s || 'c'"
+    ),
+    "a dropped clone": "select pgrecall.drop_bank(%(bank)s || 'c')",
+    "forgotten facts": (
+        "select pgrecall.forget(%(bank)s, array("
+        "select memory_id from pgrecall.memory where bank_id = %(bank)s))"
+    ),
+}
+
+
+@pytest.fixture
+def emptied(database: str) -> Iterator[Connection]:
+    """A database whose tables were analysed when a load was lost: the planner expects no rows."""
+    with psycopg.connect(database, autocommit=True, cursor_factory=psycopg.ClientCursor) as c:
+        for _ in range(2):
+            load(c, 5 * FEW)
+            rows(c, "select pgrecall.drop_bank(%s)", f"b{5 * FEW}")
+            c.execute("analyze")
+        yield c
+
+
+def load(connection: Connection, n: int) -> dict[str, int]:
+    """What each of BATCHES of n rows reads."""
+    given = batch(n)
+    read = {}
+    create(connection, given["bank"], embedding_model="m", embedding_dimensions=2)
+    connection.execute(
+        f"create table if not exists {given['table']} (id int primary key, body text);"
+        f"insert into {given['table']} select k, 'Row ' || k from generate_series(1, {n}) as k"
+        " on conflict do nothing;"
+        "select pgrecall.attach_table(%(bank)s, %(table)s, 'id', 'body')",
+        given,
+    )
+    for name, statement in BATCHES.items():
+        with connection.transaction():
+            before = value(connection, READ)
+            connection.execute(statement, given)
+            read[name] = value(connection, READ) - before
+    return read
+
+
+def test_a_batch_reads_no_more_than_n_log_n_of_tables_taken_for_empty(emptied: Connection) -> None:
+    few, many = load(emptied, FEW), load(emptied, FACTOR * FEW)
+
+    assert [(k, few[k], many[k]) for k in BATCHES if many[k] > 1.5 * FACTOR * few[k]] == []
+
+
+NAMED = {
+    "retained": "select count(*) from pgrecall.retain(%(bank)s, %(facts)s)",
+    "compared": "select count(*) from pgrecall.duplicate_entities(%(bank)s)",
+}
+
+
+def test_names_are_joined_in_n_log_n_where_few_are_expected(emptied: Connection) -> None:
+    backend = Backend(emptied)
+    seconds: dict[int, dict[str, float]] = {}
+    for n in (FEW, FACTOR * FEW):
+        names = [{"text": f"{k}", "entities": [f"N{k}x{i}" for i in range(10)]} for k in range(n)]
+        given = {"bank": f"n{n}", "facts": json.dumps(names)}
+        create(emptied, given["bank"])
+        seconds[n] = {
+            name: backend.measured(lambda s=statement, g=given: emptied.execute(s, g))[0]  # type: ignore[misc]
+            for name, statement in NAMED.items()
+        }
+
+    few, many = seconds.values()
+    assert {k for k in NAMED if many[k] > MOST * max(few[k], SECONDS / MOST)} == set()
