@@ -4085,6 +4085,8 @@ create or replace function pgrecall_internal._document_weights(
   out length real, out weights sparsevec)
 language plpgsql immutable parallel safe
 set search_path from current
+-- Weights become a vector as text.
+set extra_float_digits = 1
 -- To cut a text into lexemes takes a tenth of the time of planning that.
 set plan_cache_mode = force_generic_plan
 as $$
@@ -8589,6 +8591,7 @@ create or replace function pgrecall_internal._lexical_search(
   out memory_ids bigint[], out scores double precision[])
 language plpgsql stable parallel safe
 set search_path from current
+set extra_float_digits = 1
 set jit = off
 -- To start a parallel worker takes longer than its work.
 set max_parallel_workers_per_gather = 0
@@ -18469,6 +18472,7 @@ create or replace function pgrecall.attach_table(
 returns setof pgrecall.attached_table
 language plpgsql volatile parallel unsafe rows 1
 set search_path from current
+set quote_all_identifiers = off
 as $$
 declare
   attached pgrecall.attachment;
@@ -18847,8 +18851,13 @@ create or replace function pgrecall_internal._sync_batch(
 returns pgrecall.synced_table
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- A row is compared by its values as text, and types by their names.
 set timezone = 'UTC'
 set datestyle = 'ISO, YMD'
+set intervalstyle = 'postgres'
+set bytea_output = 'hex'
+set extra_float_digits = 1
+set quote_all_identifiers = off
 as $$
 declare
   problem  text := pgrecall_internal._attachment_problem(attachment);

@@ -76,6 +76,21 @@ def test_a_full_refresh_takes_up_field_weights(connection: Connection) -> None:
     assert column(connection, lengths) == [5.0]
 
 
+def test_weights_are_not_rounded_where_the_session_prints_fewer_digits(
+    connection: Connection,
+) -> None:
+    weights = []
+    for digits in (0, -15):
+        connection.execute(f"set local extra_float_digits = {digits}".encode())
+        create(connection, f"b{digits}")
+        retain(connection, ["kraken sails far", "plain"], bank=f"b{digits}")
+        connection.execute("set local extra_float_digits = 1")
+        stored = "select lexical_weights from pgrecall.memory where bank_id = %s order by text"
+        weights.append(column(connection, stored, f"b{digits}"))
+
+    assert weights[0] == weights[1]
+
+
 # Languages
 
 EAST_ASIAN = {
