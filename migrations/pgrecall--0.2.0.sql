@@ -90,11 +90,13 @@ begin
       hint    = format('Run: revoke create on schema %I from public; or move pgvector: alter '
                        'extension vector set schema ...;', vector_schema);
   end if;
-  -- Texts are hashed, compared and cut by characters, which SQL_ASCII does not know.
-  if getdatabaseencoding() = 'SQL_ASCII' then
+  -- SQL_ASCII does not know characters, and others lack some of those in the words and patterns
+  -- that follow.
+  if getdatabaseencoding() <> 'UTF8' then
     raise exception using
       errcode = 'RC012',
-      message = format('the encoding of database "%s" is SQL_ASCII', current_database()),
+      message = format('the encoding of database "%s" is %s', current_database(),
+                       getdatabaseencoding()),
       hint    = 'Create one with another encoding: create database memory encoding ''UTF8'' '
                 'template template0;';
   end if;
@@ -6008,9 +6010,9 @@ comment on function pgrecall.configure_bank is
 'Sets defaults of a bank, {"rrf_k": 20, "weights": {"graph": 0}}: any option of recall_options() '
 'with is_bank_default, and the columns of pgrecall.bank that hold settings, described there. '
 'Others stay; null removes an option of the bank. A field weight set to 0, or from 0, does a full '
-'refresh_statistics(). Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, 0A000 '
-'pg_textsearch is not installed, 22023 unknown setting or value out of range, 25001 isolation level '
-'above read committed where a refresh is needed.';
+'refresh_statistics(). Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, '
+'0A000 pg_textsearch is not installed, 22023 unknown setting or value out of range, 25001 '
+'isolation level above read committed where a refresh is needed.';
 
 create or replace function pgrecall.add_fact_type(
   bank text, fact_type text, description text default '')
