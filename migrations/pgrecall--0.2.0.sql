@@ -90,11 +90,13 @@ begin
       hint    = format('Run: revoke create on schema %I from public; or move pgvector: alter '
                        'extension vector set schema ...;', vector_schema);
   end if;
-  -- Texts are hashed, compared and cut by characters, which SQL_ASCII does not know.
-  if getdatabaseencoding() = 'SQL_ASCII' then
+  -- SQL_ASCII does not know characters, and others lack some of those in the words and patterns
+  -- that follow.
+  if getdatabaseencoding() <> 'UTF8' then
     raise exception using
       errcode = 'RC012',
-      message = format('the encoding of database "%s" is SQL_ASCII', current_database()),
+      message = format('the encoding of database "%s" is %s', current_database(),
+                       getdatabaseencoding()),
       hint    = 'Create one with another encoding: create database memory encoding ''UTF8'' '
                 'template template0;';
   end if;
@@ -230,7 +232,7 @@ comment on column pgrecall.bank.bm25_b is
 'refresh_statistics().';
 comment on column pgrecall.bank.context_weight is
 'Weight of words in the context of a fact relative to its text, as in BM25F; 0: ignored. Takes '
-'effect on stored facts at the next full refresh_statistics().';
+'effect on stored facts at the next full refresh_statistics(), which setting it to or from 0 does.';
 comment on column pgrecall.bank.key_weight is
 'Weight of words in the fact_key, in the same way as context_weight.';
 comment on column pgrecall.bank.options is
@@ -244,7 +246,8 @@ comment on column pgrecall.bank.time_settings is
 '"day_first": true, "recent_days": 30, "few": 3}, any subset.';
 comment on column pgrecall.bank.message_context_weight is
 'Weight of words in the messages right before and after one relative to its own text, as in BM25F; '
-'0: ignored. Takes effect on stored messages at the next full refresh_statistics().';
+'0: ignored. Takes effect on stored messages at the next full refresh_statistics(), which setting '
+'it to or from 0 does.';
 comment on column pgrecall.bank.hnsw_threshold is
 'Number of vectors at which index_plan() adds an HNSW index; below half of it, it drops the index.';
 comment on column pgrecall.bank.hnsw_m is 'Neighbours of each element in an HNSW index, 2 to 100.';
@@ -4084,6 +4087,8 @@ create or replace function pgrecall_internal._document_weights(
   out length real, out weights sparsevec)
 language plpgsql immutable parallel safe
 set search_path from current
+-- Weights become a vector as text.
+set extra_float_digits = 1
 -- To cut a text into lexemes takes a tenth of the time of planning that.
 set plan_cache_mode = force_generic_plan
 as $$
@@ -5296,449 +5301,6 @@ comment on function pgrecall_internal._check_successors is
 'Raises RC015 where a memory would be ended by one whose source is trusted less. places: the '
 'positions of the successors among facts, from 0; null: they are in no array of facts.';
 
--- bank/bank.sql
--- Banks: creating, configuring, dropping and listing them.
---
--- create_bank() makes a bank with six fact types; configure_bank() changes its defaults, which are
--- of two kinds: options of a recall, declared by recall_options() and kept in bank.options, and
--- settings for storage and indexes, which are columns of bank. The views bank_overview and fact are
--- for people and BI tools.
-create or replace function pgrecall_internal._check_time_settings(settings jsonb)
-returns void
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-declare
-  name   text;
-  value  jsonb;
-  wanted text;
-begin
-  perform pgrecall_internal._check_object(
-    'time_settings', coalesce(settings, '{}'),
-    'Write {"language": "de", "recent_days": 14}, or {} for the defaults.');
-  for name, value in select e.key, e.value from jsonb_each(settings) as e loop
-    wanted := case
-      when name = 'language' and coalesce(value #>> '{}' !~ '^[a-z]{2}$', true)
-        then 'a code of two small letters such as "de"'
-      when name = 'country' and coalesce(value #>> '{}' !~ '^[A-Z]{2}$', true)
-        then 'an ISO 3166 code such as "AT"'
-      when name in ('southern', 'day_first') and jsonb_typeof(value) <> 'boolean'
-        then 'true or false'
-      when name = 'recent_days' and coalesce(value #>> '{}' !~ '^[1-9][0-9]{0,3}$', true)
-        then 'a number of days from 1 to 9999'
-      when name = 'few' and coalesce(value #>> '{}' !~ '^([2-9]|[1-9][0-9])$', true)
-        then 'a number from 2 to 99'
-      when name not in ('language', 'country', 'southern', 'day_first', 'recent_days', 'few')
-        then 'left out: there is no such setting'
-    end;
-    if wanted is not null then
-      raise exception using
-        errcode = 'invalid_parameter_value',
-        message = format('time_settings: "%s" must be %s, not %s', name, wanted, value),
-        hint    = 'Settings: language, country, southern, day_first, recent_days, few.';
-    end if;
-  end loop;
-end;
-$$;
-comment on function pgrecall_internal._check_time_settings is
-'Raises 22023 for an unknown or invalid setting of time_settings.';
-
-create or replace function pgrecall_internal._settings()
-returns text[]
-language sql immutable parallel safe
-return array[
-  'is_name_embedded', 'time_settings', 'hnsw_threshold', 'hnsw_m', 'hnsw_ef_construction',
-  'vector_search', 'leading_dimensions', 'bm25_k1', 'bm25_b', 'lexical_backend', 'context_weight',
-  'key_weight', 'message_context_weight', 'replace', 'single_relations', 'log_share',
-  'source_trust'];
-comment on function pgrecall_internal._settings is
-'The columns of bank that configure_bank() sets.';
-
-create or replace function pgrecall_internal._check_settings(bank pgrecall.bank, settings jsonb)
-returns void
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-declare
-  known   text[] := pgrecall_internal._settings() || array(
-    select o.name from pgrecall.recall_options() as o where o.is_bank_default);
-  unknown text;
-  options jsonb;
-begin
-  perform pgrecall_internal._check_object(
-    'settings', settings, 'Pass ''{"rrf_k": 20}'', for example.');
-  select k into unknown from jsonb_object_keys(settings) as k where k <> all (known);
-  if found then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('unknown setting "%s"', unknown),
-      hint    = case when exists (
-                  select from pg_proc p
-                  where  p.oid = 'pgrecall.create_bank'::regproc and unknown = any (p.proargnames))
-                then format('It is an argument of create_bank(), %s => ...: create another bank '
-                            'with it, and retain the facts there.', unknown)
-                else format('Did you mean "%s"? Settings: %s.',
-                            pgrecall_internal._nearest_name(unknown, known),
-                            array_to_string(known, ', ')) end;
-  end if;
-  options := settings - pgrecall_internal._settings();
-  perform pgrecall_internal._checked_options(options);
-  bank.options := jsonb_strip_nulls(bank.options || options);
-  perform pgrecall_internal._check_recency(pgrecall_internal._bank_options(bank));
-  perform pgrecall_internal._check_type_hints(bank.bank_id, settings -> 'type_hints');
-  perform pgrecall_internal._check_time_settings(settings -> 'time_settings');
-  perform pgrecall_internal._check_sources(
-    'source_trust', nullif(settings -> 'source_trust', 'null'));
-  if settings ->> 'lexical_backend' = 'pg_textsearch'
-     and not exists (select from pg_extension x where x.extname = 'pg_textsearch')
-  then
-    raise exception using
-      errcode = 'feature_not_supported',
-      message = 'lexical_backend: the extension pg_textsearch is not installed in this database',
-      hint    = 'Add it to shared_preload_libraries, restart, and: create extension pg_textsearch;';
-  end if;
-end;
-$$;
-comment on function pgrecall_internal._check_settings is
-'Checks the settings passed to configure_bank(), options and columns.';
-
-create or replace function pgrecall_internal._raise_invalid_setting(columns jsonb, violated text)
-returns void
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-declare
-  setting record;
-begin
-  select a.attname as name, columns -> a.attname as value,
-         coalesce(
-           -- Without casts: bm25_b >= 0::double precision.
-           'Its range: ' || regexp_replace(
-             substring(pg_get_constraintdef(c.oid, true) from '^CHECK \((.*)\)$'),
-             '::[a-z]+( precision)?(\[\])?', '', 'g'),
-           'Its type: ' || format_type(a.atttypid, null)) as range,
-         col_description(a.attrelid, a.attnum) as comment
-  into   setting
-  from   pg_attribute a
-  left   join pg_constraint c on c.conrelid = a.attrelid and c.conname = violated
-  where  a.attrelid = 'pgrecall.bank'::regclass and columns ? a.attname
-    and  case when violated <> '' then a.attnum = any (c.conkey)
-              else a.attndims > 0
-                   or not pg_input_is_valid(columns ->> a.attname, format_type(a.atttypid, null))
-         end
-  -- JSON arrays are no literals of PostgreSQL's.
-  order  by a.attndims
-  limit  1;
-  raise exception using
-    errcode = 'invalid_parameter_value',
-    message = format('setting "%s" cannot be %s', setting.name, left(setting.value::text, 80)),
-    hint    = format('%s. %s', setting.range, setting.comment);
-end;
-$$;
-comment on function pgrecall_internal._raise_invalid_setting is
-'Raises 22023 for the one of these columns of bank that violates a constraint, or, where that is '
-'empty, is not of its type.';
-
-create or replace function pgrecall.configure_bank(bank text, settings jsonb)
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-as $$
-declare
-  locked   pgrecall.bank;
-  columns  jsonb;
-  violated text;
-begin
-  locked := pgrecall_internal._locked_bank(bank);
-  perform pgrecall_internal._check_settings(locked, settings);
-  -- null removes an option of the bank; columns do not take null.
-  select coalesce(jsonb_object_agg(s.key, s.value), '{}') into columns
-  from   jsonb_each(settings) as s
-  where  s.key = any (pgrecall_internal._settings()) and s.value <> 'null';
-  begin
-    execute (
-      select format('update pgrecall.bank b set options = $3, %s '
-                    'from jsonb_populate_record($1, $2) as n where b.bank_id = $1.bank_id',
-                    string_agg(format('%1$I = n.%1$I', s.name), ', '))
-      from   unnest(pgrecall_internal._settings()) as s(name)
-    )
-    using locked, columns,
-          jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
-  exception when check_violation or data_exception or feature_not_supported then
-    get stacked diagnostics violated = constraint_name;
-    perform pgrecall_internal._raise_invalid_setting(columns, violated);
-  end;
-
-  if settings ->> 'lexical_backend' <> locked.lexical_backend then
-    select b.* into locked from pgrecall.bank b where b.bank_id = configure_bank.bank;
-    update pgrecall.memory m
-    set    lexical_document = pgrecall_internal._lexical_document(
-             locked, m.text, m.context, m.fact_key)
-    where  m.bank_id = configure_bank.bank;
-  end if;
-end;
-$$;
-comment on function pgrecall.configure_bank is
-'Sets defaults of a bank, {"rrf_k": 20, "weights": {"graph": 0}}: any option of recall_options() '
-'with is_bank_default, and the columns of pgrecall.bank that hold settings, described there. '
-'Others stay; null removes an option of the bank. Errors: RC001, RC008 hint for an unknown fact '
-'type, RC009 unknown arm, 0A000 pg_textsearch is not installed, 22023 unknown setting or value out '
-'of range.';
-
-create or replace function pgrecall.add_fact_type(
-  bank text, fact_type text, description text default '')
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-as $$
-begin
-  perform pgrecall_internal._locked_bank(bank);
-  if fact_type is null or fact_type !~ '^[a-z][a-z0-9_]{0,62}$' or fact_type = 'message' then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('"%s" cannot name a fact type', fact_type),
-      hint    = 'Use a lower-case word of letters, digits and underscores, but not "message".';
-  end if;
-  insert into pgrecall.fact_type (bank_id, fact_type, description)
-  values (add_fact_type.bank, add_fact_type.fact_type, coalesce(add_fact_type.description, ''))
-  on conflict on constraint fact_type_pkey do update
-  set    description = excluded.description
-  where  excluded.description <> '';
-end;
-$$;
-comment on function pgrecall.add_fact_type is
-'Adds a fact type to a bank, or changes its description. Errors: RC001, 22023 unusable name.';
-
-create or replace function pgrecall_internal._check_new_bank(bank text)
-returns void
-language plpgsql immutable parallel safe
-as $$
-begin
-  -- More than 600 bytes would leave no room for a key of 500 letters in an index.
-  if bank is null or bank = '' or length(bank) > 200 or octet_length(bank) > 600 then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('"%s" cannot name a bank', left(bank, 50)),
-      hint    = 'Use 1 to 200 characters, and at most 600 bytes.';
-  end if;
-end;
-$$;
-comment on function pgrecall_internal._check_new_bank is
-'Raises 22023 unless a name is valid for a bank.';
-
-create or replace function pgrecall.create_bank(
-  bank                 text,
-  text_search_config   text default 'english',
-  embedding_model      text default null,
-  embedding_dimensions integer default null,
-  fact_types           text[] default null,
-  settings             jsonb default '{}')
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-as $$
-declare
-  fact_type text;
-  is_new    boolean;
-begin
-  perform pgrecall_internal._check_new_bank(bank);
-  if embedding_dimensions not between 1 and 4000 then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('embedding_dimensions must be between 1 and 4000, not %s',
-                       embedding_dimensions),
-      hint    = 'Longer embeddings cannot be indexed; ask the model for fewer dimensions.';
-  end if;
-  begin
-    -- A number or "-" also casts to regconfig, whatever has that number.
-    if not exists (select from pg_ts_config c where c.oid = text_search_config::regconfig) then
-      raise undefined_object;
-    end if;
-  exception when others then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('text search configuration "%s" does not exist', text_search_config),
-      hint    = 'select cfgname from pg_ts_config; lists them. simple fits mixed languages.';
-  end;
-
-  begin
-    insert into pgrecall.bank (bank_id, text_search_config, embedding_model, embedding_dimensions)
-    values (create_bank.bank, create_bank.text_search_config,
-            nullif(create_bank.embedding_model, ''), create_bank.embedding_dimensions)
-    on conflict on constraint bank_pkey do nothing;
-    is_new := found;
-  exception when insufficient_privilege then
-    -- No right on the table, or a name that row security forbids the role.
-    perform pgrecall_internal._raise_not_permitted(
-      format('create bank "%s"', bank), 'pgrecall.bank', 'insert', is_any_bank => true);
-  end;
-  if not is_new then
-    raise exception using
-      errcode = 'RC002',
-      message = format('bank "%s" already exists', bank),
-      hint    = format('Change its defaults with pgrecall.configure_bank(%L, ...), '
-                       'or choose another name.', bank);
-  end if;
-
-  insert into pgrecall.fact_type (bank_id, fact_type, description)
-  values (create_bank.bank, 'world', 'Facts about the world and the people in it.'),
-         (create_bank.bank, 'experience', 'What the agent itself did and saw.'),
-         (create_bank.bank, 'opinion', 'Judgements, with a confidence.'),
-         (create_bank.bank, 'observation', 'Conclusions drawn from several facts.'),
-         (create_bank.bank, 'preference', 'How somebody wants things to be.'),
-         (create_bank.bank, 'event', 'Things that happened at a time.');
-  foreach fact_type in array coalesce(fact_types, '{}') loop
-    perform pgrecall.add_fact_type(bank, fact_type);
-  end loop;
-  perform pgrecall.configure_bank(bank, coalesce(settings, '{}'));
-end;
-$$;
-comment on function pgrecall.create_bank is
-'Creates a bank with the fact types world, experience, opinion, observation, preference, event and '
-'those in fact_types. '
-'embedding_model and embedding_dimensions are pinned by the first embedding when not given. '
-'Errors: RC002 bank exists, 22023 unusable name, configuration, dimensions or setting, 42501 '
-'naming the roles that may.';
-
-create or replace function pgrecall_internal._lock_attached(relation regclass)
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-as $$
-begin
-  -- A transaction that changed the table may wait for the bank when it commits: who changes the
-  -- triggers locks the bank after the table. A sync, which holds the bank, still reads the table.
-  execute format('lock table only %s in share row exclusive mode', relation);
-end;
-$$;
-comment on function pgrecall_internal._lock_attached is
-'Locks a table against writers, for a change of its triggers; before its bank is locked.';
-
-create or replace function pgrecall_internal._drop_note_triggers(relation regclass, name text)
-returns void
-language plpgsql volatile parallel unsafe
-set search_path from current
-as $$
-declare
-  trigger_name text;
-  noted_by     regprocedure;
-begin
-  for trigger_name, noted_by in
-    select t.tgname, t.tgfoid::regprocedure
-    from   pg_trigger t
-    where  t.tgrelid = relation and starts_with(t.tgname, name || '_')
-  loop
-    execute format('drop trigger %I on %s', trigger_name, relation);
-  end loop;
-  if noted_by is not null then
-    execute format('drop function %s', noted_by);
-  end if;
-end;
-$$;
-comment on function pgrecall_internal._drop_note_triggers is
-'Drops the triggers of an attachment and their function.';
-
-create or replace function pgrecall.drop_bank(bank text)
-returns bigint
-language plpgsql volatile parallel unsafe
-set search_path from current
--- Cached plans of the cascades must use an index, also those made while a table was small.
-set enable_seqscan = off
-as $$
-declare
-  removed bigint;
-begin
-  perform pgrecall_internal._bank_to_write(bank);
-  if not has_table_privilege('pgrecall.bank', 'delete') then
-    perform pgrecall_internal._raise_not_permitted(
-      format('drop bank "%s"', bank), 'pgrecall.bank', 'delete', is_any_bank => true);
-  end if;
-  perform pgrecall_internal._lock_attached(c.oid)
-  from   pgrecall.attachment a
-  join   pg_class c on c.oid = to_regclass(a.relation)
-  where  a.bank_id = drop_bank.bank and pg_has_role(c.relowner, 'usage');
-  perform pgrecall_internal._locked_bank(bank);
-  -- Where row security keeps the owner of an attached table from seeing that its bank is gone, the
-  -- triggers would refuse every change.
-  perform pgrecall_internal._drop_note_triggers(c.oid, a.note_name)
-  from   pgrecall.attachment a
-  join   pg_class c on c.oid = to_regclass(a.relation)
-  where  a.bank_id = drop_bank.bank and pg_has_role(c.relowner, 'usage');
-  -- Children first: cascades would look up the children of each row one at a time.
-  delete from pgrecall.link x where x.bank_id = drop_bank.bank;
-  delete from pgrecall.relation x where x.bank_id = drop_bank.bank;
-  delete from pgrecall.mention x where x.bank_id = drop_bank.bank;
-  delete from pgrecall.embedding x where x.bank_id = drop_bank.bank;
-  delete from pgrecall.entity x where x.bank_id = drop_bank.bank;
-  with gone as (
-    delete from pgrecall.memory x where x.bank_id = drop_bank.bank returning 1
-  )
-  select count(*) into removed from gone;
-  delete from pgrecall.message x where x.bank_id = drop_bank.bank;
-  delete from pgrecall.bank x where x.bank_id = drop_bank.bank;
-  return removed;
-end;
-$$;
-comment on function pgrecall.drop_bank is
-'Erases a bank and all it holds, and the triggers of its attached tables where the role may; '
-'returns how many memories it held. Errors: RC001, 42501 naming the roles that may.';
-
-create or replace view pgrecall.bank_overview with (security_invoker = true) as
-select b.bank_id,
-       (select count(*) from pgrecall.memory m where m.bank_id = b.bank_id)   as memories,
-       (select count(*) from pgrecall.message m where m.bank_id = b.bank_id)  as messages,
-       (select count(*) from pgrecall.entity e where e.bank_id = b.bank_id)   as entities,
-       b.embedding_model,
-       b.embedding_dimensions,
-       b.text_search_config,
-       b.created_at
-from   pgrecall.bank b;
-comment on view pgrecall.bank_overview is 'The banks, and how many rows each holds.';
-
-create or replace function pgrecall.bank_models(bank text)
-returns pgrecall.bank_model
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-declare
-  found_bank pgrecall.bank := pgrecall_internal._bank(bank);
-begin
-  return (found_bank.embedding_model, found_bank.embedding_dimensions,
-          found_bank.next_model)::pgrecall.bank_model;
-end;
-$$;
-comment on function pgrecall.bank_models is
-'The model that a bank is embedded with, and the one that it is being re-embedded with. Errors: '
-'RC001.';
-
-create or replace view pgrecall.fact with (security_invoker = true) as
-select m.memory_id,
-       m.bank_id,
-       m.fact_type,
-       m.text,
-       m.context,
-       m.fact_key,
-       m.source_id,
-       m.tags,
-       m.metadata,
-       lower(m.occurred) as occurred_start,
-       upper(m.occurred) as occurred_end,
-       m.mentioned_at,
-       m.confidence,
-       m.proof_count,
-       array(
-         select e.name
-         from   pgrecall.mention x
-         join   pgrecall.entity e on e.bank_id = x.bank_id and e.entity_id = x.entity_id
-         where  x.bank_id = m.bank_id and x.memory_id = m.memory_id
-         order  by e.name
-       ) as entities,
-       m.valid_to is null or m.valid_to > now() as is_current
-from   pgrecall.memory m;
-comment on view pgrecall.fact is
-'The facts of all banks to explore in SQL and BI tools: text, time, entities, and whether it still '
-'holds. Compare bank_id; to recall, use hybrid_recall().';
-
 -- bank/statistics.sql
 -- Statistics of the documents of a bank: for BM25 how many there are, their mean length, and in how
 -- many each lexeme occurs; for the graph how many mention each entity.
@@ -6145,6 +5707,24 @@ $$;
 comment on function pgrecall_internal._refresh_when_due is
 'Counts at most batch_size new documents where that is due; returns how many.';
 
+create or replace function pgrecall_internal._recount(bank pgrecall.bank, kind text)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  if exists (select from pgrecall_internal.statistics s
+             where  s.bank_id = bank.bank_id and s.kind = _recount.kind)
+  then
+    perform pgrecall_internal._check_isolation('refresh_statistics');
+    perform pgrecall_internal._refresh_collection(bank, kind, true, null, true);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._recount is
+'Counts the documents of a kind anew, where any were counted, and computes their weights. The bank '
+'must be locked. Errors: 25001.';
+
 create or replace function pgrecall.refresh_statistics(bank text, is_full boolean default false)
 returns void
 language plpgsql volatile parallel unsafe
@@ -6233,6 +5813,458 @@ comment on function pgrecall.vocabulary_drift is
 'counted now and at its snapshot. Below 0.7 the subject of the bank has changed. Null before the '
 'first count. The snapshot is that of the first 10,000 memories, or of snapshot_vocabulary(). '
 'Errors: RC001.';
+
+-- bank/bank.sql
+-- Banks: creating, configuring, dropping and listing them.
+--
+-- create_bank() makes a bank with six fact types; configure_bank() changes its defaults, which are
+-- of two kinds: options of a recall, declared by recall_options() and kept in bank.options, and
+-- settings for storage and indexes, which are columns of bank. The views bank_overview and fact are
+-- for people and BI tools.
+create or replace function pgrecall_internal._check_time_settings(settings jsonb)
+returns void
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  name   text;
+  value  jsonb;
+  wanted text;
+begin
+  perform pgrecall_internal._check_object(
+    'time_settings', coalesce(settings, '{}'),
+    'Write {"language": "de", "recent_days": 14}, or {} for the defaults.');
+  for name, value in select e.key, e.value from jsonb_each(settings) as e loop
+    wanted := case
+      when name = 'language' and coalesce(value #>> '{}' !~ '^[a-z]{2}$', true)
+        then 'a code of two small letters such as "de"'
+      when name = 'country' and coalesce(value #>> '{}' !~ '^[A-Z]{2}$', true)
+        then 'an ISO 3166 code such as "AT"'
+      when name in ('southern', 'day_first') and jsonb_typeof(value) <> 'boolean'
+        then 'true or false'
+      when name = 'recent_days' and coalesce(value #>> '{}' !~ '^[1-9][0-9]{0,3}$', true)
+        then 'a number of days from 1 to 9999'
+      when name = 'few' and coalesce(value #>> '{}' !~ '^([2-9]|[1-9][0-9])$', true)
+        then 'a number from 2 to 99'
+      when name not in ('language', 'country', 'southern', 'day_first', 'recent_days', 'few')
+        then 'left out: there is no such setting'
+    end;
+    if wanted is not null then
+      raise exception using
+        errcode = 'invalid_parameter_value',
+        message = format('time_settings: "%s" must be %s, not %s', name, wanted, value),
+        hint    = 'Settings: language, country, southern, day_first, recent_days, few.';
+    end if;
+  end loop;
+end;
+$$;
+comment on function pgrecall_internal._check_time_settings is
+'Raises 22023 for an unknown or invalid setting of time_settings.';
+
+create or replace function pgrecall_internal._settings()
+returns text[]
+language sql immutable parallel safe
+return array[
+  'is_name_embedded', 'time_settings', 'hnsw_threshold', 'hnsw_m', 'hnsw_ef_construction',
+  'vector_search', 'leading_dimensions', 'bm25_k1', 'bm25_b', 'lexical_backend', 'context_weight',
+  'key_weight', 'message_context_weight', 'replace', 'single_relations', 'log_share',
+  'source_trust'];
+comment on function pgrecall_internal._settings is
+'The columns of bank that configure_bank() sets.';
+
+create or replace function pgrecall_internal._check_settings(bank pgrecall.bank, settings jsonb)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  known   text[] := pgrecall_internal._settings() || array(
+    select o.name from pgrecall.recall_options() as o where o.is_bank_default);
+  unknown text;
+  options jsonb;
+begin
+  perform pgrecall_internal._check_object(
+    'settings', settings, 'Pass ''{"rrf_k": 20}'', for example.');
+  select k into unknown from jsonb_object_keys(settings) as k where k <> all (known);
+  if found then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('unknown setting "%s"', unknown),
+      hint    = case when exists (
+                  select from pg_proc p
+                  where  p.oid = 'pgrecall.create_bank'::regproc and unknown = any (p.proargnames))
+                then format('It is an argument of create_bank(), %s => ...: create another bank '
+                            'with it, and retain the facts there.', unknown)
+                else format('Did you mean "%s"? Settings: %s.',
+                            pgrecall_internal._nearest_name(unknown, known),
+                            array_to_string(known, ', ')) end;
+  end if;
+  options := settings - pgrecall_internal._settings();
+  perform pgrecall_internal._checked_options(options);
+  bank.options := jsonb_strip_nulls(bank.options || options);
+  perform pgrecall_internal._check_recency(pgrecall_internal._bank_options(bank));
+  perform pgrecall_internal._check_type_hints(bank.bank_id, settings -> 'type_hints');
+  perform pgrecall_internal._check_time_settings(settings -> 'time_settings');
+  perform pgrecall_internal._check_sources(
+    'source_trust', nullif(settings -> 'source_trust', 'null'));
+  if settings ->> 'lexical_backend' = 'pg_textsearch'
+     and not exists (select from pg_extension x where x.extname = 'pg_textsearch')
+  then
+    raise exception using
+      errcode = 'feature_not_supported',
+      message = 'lexical_backend: the extension pg_textsearch is not installed in this database',
+      hint    = 'Add it to shared_preload_libraries, restart, and: create extension pg_textsearch;';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_settings is
+'Checks the settings passed to configure_bank(), options and columns.';
+
+create or replace function pgrecall_internal._raise_invalid_setting(columns jsonb, violated text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  setting record;
+begin
+  select a.attname as name, columns -> a.attname as value,
+         coalesce(
+           -- Without casts: bm25_b >= 0::double precision.
+           'Its range: ' || regexp_replace(
+             substring(pg_get_constraintdef(c.oid, true) from '^CHECK \((.*)\)$'),
+             '::[a-z]+( precision)?(\[\])?', '', 'g'),
+           'Its type: ' || format_type(a.atttypid, null)) as range,
+         col_description(a.attrelid, a.attnum) as comment
+  into   setting
+  from   pg_attribute a
+  left   join pg_constraint c on c.conrelid = a.attrelid and c.conname = violated
+  where  a.attrelid = 'pgrecall.bank'::regclass and columns ? a.attname
+    and  case when violated <> '' then a.attnum = any (c.conkey)
+              else a.attndims > 0
+                   or not pg_input_is_valid(columns ->> a.attname, format_type(a.atttypid, null))
+         end
+  -- JSON arrays are no literals of PostgreSQL's.
+  order  by a.attndims
+  limit  1;
+  raise exception using
+    errcode = 'invalid_parameter_value',
+    message = format('setting "%s" cannot be %s', setting.name, left(setting.value::text, 80)),
+    hint    = format('%s. %s', setting.range, setting.comment);
+end;
+$$;
+comment on function pgrecall_internal._raise_invalid_setting is
+'Raises 22023 for the one of these columns of bank that violates a constraint, or, where that is '
+'empty, is not of its type.';
+
+create or replace function pgrecall.configure_bank(bank text, settings jsonb)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  locked     pgrecall.bank;
+  configured pgrecall.bank;
+  columns    jsonb;
+  violated   text;
+begin
+  locked := pgrecall_internal._locked_bank(bank);
+  perform pgrecall_internal._check_settings(locked, settings);
+  -- null removes an option of the bank; columns do not take null.
+  select coalesce(jsonb_object_agg(s.key, s.value), '{}') into columns
+  from   jsonb_each(settings) as s
+  where  s.key = any (pgrecall_internal._settings()) and s.value <> 'null';
+  begin
+    execute (
+      select format('update pgrecall.bank b set options = $3, %s '
+                    'from jsonb_populate_record($1, $2) as n where b.bank_id = $1.bank_id',
+                    string_agg(format('%1$I = n.%1$I', s.name), ', '))
+      from   unnest(pgrecall_internal._settings()) as s(name)
+    )
+    using locked, columns,
+          jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
+  exception when check_violation or data_exception or feature_not_supported then
+    get stacked diagnostics violated = constraint_name;
+    perform pgrecall_internal._raise_invalid_setting(columns, violated);
+  end;
+
+  select b.* into configured from pgrecall.bank b where b.bank_id = configure_bank.bank;
+  if configured.lexical_backend <> locked.lexical_backend then
+    update pgrecall.memory m
+    set    lexical_document = pgrecall_internal._lexical_document(
+             configured, m.text, m.context, m.fact_key)
+    where  m.bank_id = configure_bank.bank;
+  end if;
+  -- What is erased later leaves the counts with the words of these fields, or without them.
+  if (configured.context_weight > 0, configured.key_weight > 0)
+     <> (locked.context_weight > 0, locked.key_weight > 0)
+  then
+    perform pgrecall_internal._recount(configured, 'memory');
+  end if;
+  if (configured.message_context_weight > 0) <> (locked.message_context_weight > 0) then
+    perform pgrecall_internal._recount(configured, 'message');
+  end if;
+end;
+$$;
+comment on function pgrecall.configure_bank is
+'Sets defaults of a bank, {"rrf_k": 20, "weights": {"graph": 0}}: any option of recall_options() '
+'with is_bank_default, and the columns of pgrecall.bank that hold settings, described there. '
+'Others stay; null removes an option of the bank. A field weight set to 0, or from 0, does a full '
+'refresh_statistics(). Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, '
+'0A000 pg_textsearch is not installed, 22023 unknown setting or value out of range, 25001 '
+'isolation level above read committed where a refresh is needed.';
+
+create or replace function pgrecall.add_fact_type(
+  bank text, fact_type text, description text default '')
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  perform pgrecall_internal._locked_bank(bank);
+  if fact_type is null or fact_type !~ '^[a-z][a-z0-9_]{0,62}$' or fact_type = 'message' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('"%s" cannot name a fact type', fact_type),
+      hint    = 'Use a lower-case word of letters, digits and underscores, but not "message".';
+  end if;
+  insert into pgrecall.fact_type (bank_id, fact_type, description)
+  values (add_fact_type.bank, add_fact_type.fact_type, coalesce(add_fact_type.description, ''))
+  on conflict on constraint fact_type_pkey do update
+  set    description = excluded.description
+  where  excluded.description <> '';
+end;
+$$;
+comment on function pgrecall.add_fact_type is
+'Adds a fact type to a bank, or changes its description. Errors: RC001, 22023 unusable name.';
+
+create or replace function pgrecall_internal._check_new_bank(bank text)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  -- More than 600 bytes would leave no room for a key of 500 letters in an index.
+  if bank is null or bank = '' or length(bank) > 200 or octet_length(bank) > 600 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('"%s" cannot name a bank', left(bank, 50)),
+      hint    = 'Use 1 to 200 characters, and at most 600 bytes.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_new_bank is
+'Raises 22023 unless a name is valid for a bank.';
+
+create or replace function pgrecall.create_bank(
+  bank                 text,
+  text_search_config   text default 'english',
+  embedding_model      text default null,
+  embedding_dimensions integer default null,
+  fact_types           text[] default null,
+  settings             jsonb default '{}')
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  fact_type text;
+  is_new    boolean;
+begin
+  perform pgrecall_internal._check_new_bank(bank);
+  if embedding_dimensions not between 1 and 4000 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('embedding_dimensions must be between 1 and 4000, not %s',
+                       embedding_dimensions),
+      hint    = 'Longer embeddings cannot be indexed; ask the model for fewer dimensions.';
+  end if;
+  begin
+    -- A number or "-" also casts to regconfig, whatever has that number.
+    if not exists (select from pg_ts_config c where c.oid = text_search_config::regconfig) then
+      raise undefined_object;
+    end if;
+  exception when others then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('text search configuration "%s" does not exist', text_search_config),
+      hint    = 'select cfgname from pg_ts_config; lists them. simple fits mixed languages.';
+  end;
+
+  begin
+    insert into pgrecall.bank (bank_id, text_search_config, embedding_model, embedding_dimensions)
+    values (create_bank.bank, create_bank.text_search_config,
+            nullif(create_bank.embedding_model, ''), create_bank.embedding_dimensions)
+    on conflict on constraint bank_pkey do nothing;
+    is_new := found;
+  exception when insufficient_privilege then
+    -- No right on the table, or a name that row security forbids the role.
+    perform pgrecall_internal._raise_not_permitted(
+      format('create bank "%s"', bank), 'pgrecall.bank', 'insert', is_any_bank => true);
+  end;
+  if not is_new then
+    raise exception using
+      errcode = 'RC002',
+      message = format('bank "%s" already exists', bank),
+      hint    = format('Change its defaults with pgrecall.configure_bank(%L, ...), '
+                       'or choose another name.', bank);
+  end if;
+
+  insert into pgrecall.fact_type (bank_id, fact_type, description)
+  values (create_bank.bank, 'world', 'Facts about the world and the people in it.'),
+         (create_bank.bank, 'experience', 'What the agent itself did and saw.'),
+         (create_bank.bank, 'opinion', 'Judgements, with a confidence.'),
+         (create_bank.bank, 'observation', 'Conclusions drawn from several facts.'),
+         (create_bank.bank, 'preference', 'How somebody wants things to be.'),
+         (create_bank.bank, 'event', 'Things that happened at a time.');
+  foreach fact_type in array coalesce(fact_types, '{}') loop
+    perform pgrecall.add_fact_type(bank, fact_type);
+  end loop;
+  perform pgrecall.configure_bank(bank, coalesce(settings, '{}'));
+end;
+$$;
+comment on function pgrecall.create_bank is
+'Creates a bank with the fact types world, experience, opinion, observation, preference, event and '
+'those in fact_types. '
+'embedding_model and embedding_dimensions are pinned by the first embedding when not given. '
+'Errors: RC002 bank exists, 22023 unusable name, configuration, dimensions or setting, 42501 '
+'naming the roles that may.';
+
+create or replace function pgrecall_internal._lock_attached(relation regclass)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  -- A transaction that changed the table may wait for the bank when it commits: who changes the
+  -- triggers locks the bank after the table. A sync, which holds the bank, still reads the table.
+  execute format('lock table only %s in share row exclusive mode', relation);
+end;
+$$;
+comment on function pgrecall_internal._lock_attached is
+'Locks a table against writers, for a change of its triggers; before its bank is locked.';
+
+create or replace function pgrecall_internal._drop_note_triggers(relation regclass, name text)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  trigger_name text;
+  noted_by     regprocedure;
+begin
+  for trigger_name, noted_by in
+    select t.tgname, t.tgfoid::regprocedure
+    from   pg_trigger t
+    where  t.tgrelid = relation and starts_with(t.tgname, name || '_')
+  loop
+    execute format('drop trigger %I on %s', trigger_name, relation);
+  end loop;
+  if noted_by is not null then
+    execute format('drop function %s', noted_by);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._drop_note_triggers is
+'Drops the triggers of an attachment and their function.';
+
+create or replace function pgrecall.drop_bank(bank text)
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  removed bigint;
+begin
+  perform pgrecall_internal._bank_to_write(bank);
+  if not has_table_privilege('pgrecall.bank', 'delete') then
+    perform pgrecall_internal._raise_not_permitted(
+      format('drop bank "%s"', bank), 'pgrecall.bank', 'delete', is_any_bank => true);
+  end if;
+  perform pgrecall_internal._lock_attached(c.oid)
+  from   pgrecall.attachment a
+  join   pg_class c on c.oid = to_regclass(a.relation)
+  where  a.bank_id = drop_bank.bank and pg_has_role(c.relowner, 'usage');
+  perform pgrecall_internal._locked_bank(bank);
+  -- Where row security keeps the owner of an attached table from seeing that its bank is gone, the
+  -- triggers would refuse every change.
+  perform pgrecall_internal._drop_note_triggers(c.oid, a.note_name)
+  from   pgrecall.attachment a
+  join   pg_class c on c.oid = to_regclass(a.relation)
+  where  a.bank_id = drop_bank.bank and pg_has_role(c.relowner, 'usage');
+  -- Children first: cascades would look up the children of each row one at a time.
+  delete from pgrecall.link x where x.bank_id = drop_bank.bank;
+  delete from pgrecall.relation x where x.bank_id = drop_bank.bank;
+  delete from pgrecall.mention x where x.bank_id = drop_bank.bank;
+  delete from pgrecall.embedding x where x.bank_id = drop_bank.bank;
+  delete from pgrecall.entity x where x.bank_id = drop_bank.bank;
+  with gone as (
+    delete from pgrecall.memory x where x.bank_id = drop_bank.bank returning 1
+  )
+  select count(*) into removed from gone;
+  delete from pgrecall.message x where x.bank_id = drop_bank.bank;
+  delete from pgrecall.bank x where x.bank_id = drop_bank.bank;
+  return removed;
+end;
+$$;
+comment on function pgrecall.drop_bank is
+'Erases a bank and all it holds, and the triggers of its attached tables where the role may; '
+'returns how many memories it held. Errors: RC001, 42501 naming the roles that may.';
+
+create or replace view pgrecall.bank_overview with (security_invoker = true) as
+select b.bank_id,
+       (select count(*) from pgrecall.memory m where m.bank_id = b.bank_id)   as memories,
+       (select count(*) from pgrecall.message m where m.bank_id = b.bank_id)  as messages,
+       (select count(*) from pgrecall.entity e where e.bank_id = b.bank_id)   as entities,
+       b.embedding_model,
+       b.embedding_dimensions,
+       b.text_search_config,
+       b.created_at
+from   pgrecall.bank b;
+comment on view pgrecall.bank_overview is 'The banks, and how many rows each holds.';
+
+create or replace function pgrecall.bank_models(bank text)
+returns pgrecall.bank_model
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  found_bank pgrecall.bank := pgrecall_internal._bank(bank);
+begin
+  return (found_bank.embedding_model, found_bank.embedding_dimensions,
+          found_bank.next_model)::pgrecall.bank_model;
+end;
+$$;
+comment on function pgrecall.bank_models is
+'The model that a bank is embedded with, and the one that it is being re-embedded with. Errors: '
+'RC001.';
+
+create or replace view pgrecall.fact with (security_invoker = true) as
+select m.memory_id,
+       m.bank_id,
+       m.fact_type,
+       m.text,
+       m.context,
+       m.fact_key,
+       m.source_id,
+       m.tags,
+       m.metadata,
+       lower(m.occurred) as occurred_start,
+       upper(m.occurred) as occurred_end,
+       m.mentioned_at,
+       m.confidence,
+       m.proof_count,
+       array(
+         select e.name
+         from   pgrecall.mention x
+         join   pgrecall.entity e on e.bank_id = x.bank_id and e.entity_id = x.entity_id
+         where  x.bank_id = m.bank_id and x.memory_id = m.memory_id
+         order  by e.name
+       ) as entities,
+       m.valid_to is null or m.valid_to > now() as is_current
+from   pgrecall.memory m;
+comment on view pgrecall.fact is
+'The facts of all banks to explore in SQL and BI tools: text, time, entities, and whether it still '
+'holds. Compare bank_id; to recall, use hybrid_recall().';
 
 -- bank/recount.sql
 -- Statistics of the documents of a bank after some are erased, or mention other entities.
@@ -8561,6 +8593,7 @@ create or replace function pgrecall_internal._lexical_search(
   out memory_ids bigint[], out scores double precision[])
 language plpgsql stable parallel safe
 set search_path from current
+set extra_float_digits = 1
 set jit = off
 -- To start a parallel worker takes longer than its work.
 set max_parallel_workers_per_gather = 0
@@ -10804,8 +10837,6 @@ create or replace function pgrecall.merge_entities(bank text, entity_id bigint, 
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
--- Cached plans of the cascades must use an index, also those made while a table was small.
-set enable_seqscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -10959,16 +10990,14 @@ begin
   returning e.entity_id into new_id;
   -- It keeps the aliases that occur in its facts; the old name if none does.
   insert into pgrecall.entity_alias (bank_id, alias, entity_id)
-  with said as materialized (
-    select ' ' || pgrecall.normalised_name(m.text) || ' ' as text
-    from   pgrecall.memory m
-    where  m.bank_id = split_entity.bank and m.memory_id = any (moved)
-  ),
-  called as (
+  with called as (
     select a.alias
     from   pgrecall.entity_alias a
     where  a.bank_id = split_entity.bank and a.entity_id = split_entity.entity_id
-      and  exists (select from said s where strpos(s.text, ' ' || a.alias || ' ') > 0)
+      and  exists (
+        select from pgrecall.memory m
+        where  m.bank_id = split_entity.bank and m.memory_id = any (moved)
+          and  strpos(' ' || pgrecall.normalised_name(m.text) || ' ', ' ' || a.alias || ' ') > 0)
   )
   select split_entity.bank, n.alias, new_id
   from (
@@ -11035,8 +11064,6 @@ returns table (entity_id bigint, other_id bigint, likeness double precision, is_
 language plpgsql stable parallel safe rows 200
 set search_path from current
 set jit = off
--- Names are joined by hash, however few the planner takes them for.
-set enable_nestloop = off
 set plan_cache_mode = force_custom_plan
 as $$
 begin
@@ -11625,10 +11652,8 @@ create or replace function pgrecall_internal._store_certain_mentions(
 returns pgrecall_internal.fact_mention[]
 language plpgsql volatile parallel unsafe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small; and join names by hash,
--- however few the planner takes them for.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
-set enable_nestloop = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -12088,36 +12113,6 @@ $$;
 comment on function pgrecall_internal._messages_beside is
 'The stored messages right before and after those that are about to be stored.';
 
-create or replace function pgrecall_internal._message_ids(
-  bank text, messages pgrecall_internal.message_row[])
-returns bigint[]
-language plpgsql stable parallel safe
-set search_path from current
--- Cached plans must use an index and its order, also those made while a table was small.
-set enable_seqscan = off
-set enable_sort = off
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  return array(
-    select t.message_id
-    from   unnest(messages) as m
-    left   join lateral (
-      -- Only one index provides this range in this order.
-      select x.message_id
-      from   pgrecall.message x
-      where  x.bank_id = _message_ids.bank and x.content_hash is not null
-        and  x.content_hash between m.content_hash and m.content_hash
-      order  by x.content_hash
-      limit  1
-    ) as t on true
-    order  by m.n
-  );
-end;
-$$;
-comment on function pgrecall_internal._message_ids is
-'The stored messages that are equal to these, in their order.';
-
 create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
@@ -12205,11 +12200,17 @@ begin
   perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 
   return query
-  select u.n::integer - 1, u.id,
-         u.id in (select unnest(new_ids))
-           and row_number() over (partition by u.id order by u.n) = 1
-  from   unnest(pgrecall_internal._message_ids(bank, message_rows)) with ordinality as u(id, n)
-  order  by u.n;
+  select m.n - 1, t.message_id,
+         t.message_id = any (new_ids)
+         and row_number() over (partition by t.message_id order by m.n) = 1
+  from   unnest(message_rows) as m
+  cross  join lateral (
+    select x.message_id
+    from   pgrecall.message x
+    where  x.bank_id = retain_messages.bank and x.content_hash = m.content_hash
+    limit  1
+  ) as t
+  order  by m.n;
 end;
 $$;
 comment on function pgrecall.retain_messages is
@@ -13451,9 +13452,6 @@ create or replace function pgrecall_internal._end_memories(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
--- The array is read once, not for each memory, however few the planner takes them for.
-set enable_nestloop = off
-set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
@@ -13968,16 +13966,14 @@ create or replace function pgrecall_internal._memory_ids(
 returns bigint[]
 language plpgsql stable parallel safe
 set search_path from current
--- Cached plans must use an index and its order, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
-set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  -- One lookup each, whatever the planner assumes about a table not analysed yet: only one index
-  -- provides each range in its order. An ended fact counts as known only where storing it again
-  -- would change nothing: it expires at that time, it would be replaced again at the same time, or
-  -- its copy holds.
+  -- One lookup each, whatever the planner assumes about a table not analysed yet. An ended fact
+  -- counts as known only where storing it again would change nothing: it expires at that time, it
+  -- would be replaced again at the same time, or its copy holds.
   return array(
     select known.memory_id
     from (
@@ -13995,18 +13991,16 @@ begin
       from (
         (select m.memory_id, 1 as place
          from   pgrecall.memory m
-         where  m.bank_id = _memory_ids.bank and m.valid_to is null
-           and  m.content_hash between f.content_hash and f.content_hash
-         order  by m.content_hash
+         where  m.bank_id = _memory_ids.bank and m.content_hash = f.content_hash
+           and  m.valid_to is null
          limit  1)
         union all
         (select m.memory_id, 2 as place
          from (
            select x.memory_id, x.valid_from, x.valid_to, x.superseded_by, x.corrections
            from   pgrecall.memory x
-           where  x.bank_id = _memory_ids.bank and x.valid_to is not null
-             and  x.content_hash between f.content_hash and f.content_hash
-           order  by x.content_hash
+           where  x.bank_id = _memory_ids.bank and x.content_hash = f.content_hash
+             and  x.valid_to is not null
            offset 0  -- found by the hash, not by the order
          ) as m
          where  (m.valid_to > greatest(now(), m.valid_from) or m.valid_to = f.expires_at
@@ -14035,9 +14029,6 @@ create or replace function pgrecall_internal._update_known(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
--- The array is read once, not for each memory, however few the planner takes them for.
-set enable_nestloop = off
-set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
@@ -14176,10 +14167,7 @@ begin
     coalesce(average, 20));
   memory_ids := pgrecall_internal._memory_ids(bank, fact_rows, mode);
   perform from (
-    select u.id
-    from   unnest(memory_ids) as u(id)
-    where  u.id not in (select unnest(new_ids))
-    order  by u.id
+    select u.id from unnest(memory_ids) as u(id) where u.id <> all (new_ids) order by u.id
   ) as k
   cross   join lateral (
     select from pgrecall.memory m
@@ -14211,8 +14199,7 @@ begin
 
   return query
   select u.n::integer - 1, u.id,
-         u.id in (select unnest(new_ids))
-           and row_number() over (partition by u.id order by u.n) = 1,
+         u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1,
          coalesce((select true from pgrecall.embedding e
                    where  e.bank_id = retain.bank and e.memory_id = u.id and e.kind = 'text'
                    limit  1), false)
@@ -14239,9 +14226,8 @@ create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
 returns setof pgrecall.stored_embedding
 language plpgsql stable parallel unsafe
 set search_path from current
--- Cached plans must use an index and its order, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
-set enable_sort = off
 set plan_cache_mode = force_generic_plan
 set timezone = 'UTC'
 set datestyle = 'ISO, YMD'
@@ -14273,9 +14259,8 @@ begin
   cross  join lateral (
     select m.memory_id
     from   pgrecall.memory m
-    where  m.bank_id = stored_embeddings.bank and m.valid_to is null
-      and  m.content_hash between read.content_hash and read.content_hash
-    order  by m.content_hash
+    where  m.bank_id = stored_embeddings.bank and m.content_hash = read.content_hash
+      and  m.valid_to is null
     limit  1
   ) as known
   cross  join lateral (
@@ -14303,8 +14288,6 @@ create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
--- Cached plans of the cascades must use an index, also those made while a table was small.
-set enable_seqscan = off
 as $$
 declare
   locked  pgrecall.bank;
@@ -15213,12 +15196,6 @@ declare
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_new_bank(new_bank);
-  if exists (select from pgrecall.bank b where b.bank_id = new_bank) then
-    raise exception using
-      errcode = 'RC002',
-      message = format('bank "%s" already exists', new_bank),
-      hint    = format('Choose another name, or drop it: select pgrecall.drop_bank(%L);', new_bank);
-  end if;
   for part in
     select t.name, t.of_table, pgrecall_internal._columns_of(t.of_table) as columns
     from   pgrecall_internal._bank_tables() as t
@@ -15228,10 +15205,19 @@ begin
     -- Names come from _bank_tables() and the catalog.
     execute format(
       'with done as (insert into %1$s (bank_id, %2$s) select $2, %2$s from %1$s t'
-      ' where t.bank_id = $1 returning 1) select count(*) from done',
-      part.of_table, (select string_agg(format('%I', c), ', ') from unnest(part.columns) as c))
+      ' where t.bank_id = $1%3$s returning 1) select count(*) from done',
+      part.of_table, (select string_agg(format('%I', c), ', ') from unnest(part.columns) as c),
+      -- Also where another copy, or create_bank(), takes the name at the same time.
+      case part.name when 'bank' then ' on conflict do nothing' end)
     into  copied
     using bank, new_bank;
+    if part.name = 'bank' and copied = 0 then
+      raise exception using
+        errcode = 'RC002',
+        message = format('bank "%s" already exists', new_bank),
+        hint    = format('Choose another name, or drop it: select pgrecall.drop_bank(%L);',
+                         new_bank);
+    end if;
     if part.name = 'memory' then
       memories := copied;
     end if;
@@ -15449,6 +15435,7 @@ declare
   part        record;
   stored      bigint := 0;
   greatest_id bigint;
+  missing     bigint;
 begin
   perform pgrecall_internal._check_new_bank(bank);
   perform pgrecall_internal._check_array('rows', rows);
@@ -15481,11 +15468,16 @@ begin
       (r.value #>> '{row,relation_id}'), (r.value #>> '{row,message_id}'),
       (r.value #>> '{row,corrections,-1,correction_id}')) as v(id)
   );
-  perform setval('pgrecall.id_seq', greatest_id)
+  -- Writers take ids meanwhile. nextval() never goes back, as setval() would where they have passed
+  -- that id since the sequence was read.
+  select greatest_id - coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0) into missing
   from   pg_sequence s
-  where  s.seqrelid = 'pgrecall.id_seq'::regclass
-    and  greatest_id > coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0)
-    and  greatest_id between s.seqmin and s.seqmax;
+  where  s.seqrelid = 'pgrecall.id_seq'::regclass and greatest_id between s.seqmin and s.seqmax;
+  if missing > 100000 then
+    perform setval('pgrecall.id_seq', greatest_id);
+  else
+    perform nextval('pgrecall.id_seq') from generate_series(1, missing);
+  end if;
   return stored;
 end;
 $$;
@@ -15493,8 +15485,8 @@ comment on function pgrecall.import_rows is
 'Stores rows of exported_rows() under the name of a bank, which the first of them creates: every '
 'column as it was. Rows that are there already are left out, so an import can be sent again. '
 'Returns how many were stored. All or nothing. Ids stay; where they exceed the sequence id_seq, it '
-'is moved past them, which needs the right to update it. Errors: RC001, RC002 the bank holds '
-'another row under that key, RC003 unusable row, 22023 unusable name.';
+'is moved past them; by more than 100,000 needs the right to update it. Errors: RC001, RC002 the '
+'bank holds another row under that key, RC003 unusable row, 22023 unusable name.';
 
 -- retain/update.sql
 -- Updating a memory: a new version takes its place, and the old one is kept as its history.
@@ -18482,6 +18474,7 @@ create or replace function pgrecall.attach_table(
 returns setof pgrecall.attached_table
 language plpgsql volatile parallel unsafe rows 1
 set search_path from current
+set quote_all_identifiers = off
 as $$
 declare
   attached pgrecall.attachment;
@@ -18617,34 +18610,6 @@ $$;
 comment on function pgrecall_internal._attached_facts is
 'The facts made of the rows with these keys of an attached table; none for a row without a text.';
 
-create or replace function pgrecall_internal._memories_of_rows(
-  attachment pgrecall.attachment, keys text[])
-returns table (key text, memory_id bigint, row_hash bytea)
-language plpgsql stable parallel safe rows 100
-set search_path from current
--- An index whose order is asked for is used, whatever the planner assumes.
-set enable_sort = off
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-  return query
-  select k.key, w.memory_id, w.row_hash
-  from   unnest(keys) as k(key)
-  cross  join lateral (
-    -- Only one index provides this range in this order.
-    select x.memory_id, x.row_hash
-    from   pgrecall.attached_row x
-    where  x.bank_id = attachment.bank_id
-      and  x.relation between attachment.relation and attachment.relation
-      and  x.key between k.key and k.key
-    order  by x.relation, x.key
-    offset 0
-  ) as w;
-end;
-$$;
-comment on function pgrecall_internal._memories_of_rows is
-'The memories that were made of the rows with these keys, from former contents too.';
-
 create or replace function pgrecall_internal._compared_rows(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns pgrecall_internal.attached_fact[]
@@ -18664,18 +18629,21 @@ begin
     from   unnest(keys) as k(key)
     left   join pgrecall_internal._attached_facts(attachment, relation, keys) as f
            on f.key = k.key
-    left   join (
-      select distinct on (x.key) x.key, x.memory_id, x.row_hash, c.is_current
-      from   pgrecall_internal._memories_of_rows(attachment, keys) as x
+    left   join lateral (
+      select x.memory_id, x.row_hash, c.is_current
+      from   pgrecall.attached_row x
       cross  join lateral (
         select exists (
           select from pgrecall.memory m
           where  m.bank_id = attachment.bank_id and m.memory_id = x.memory_id
             and  (m.valid_to is null or m.valid_to > clock_timestamp())) as is_current
       ) as c
+      where  x.bank_id = attachment.bank_id and x.relation = attachment.relation
+        and  x.key = k.key
       -- That which holds, where an update by hand was taken back.
-      order  by x.key, c.is_current desc, x.memory_id desc
-    ) as w on w.key = k.key
+      order  by c.is_current desc, x.memory_id desc
+      limit  1
+    ) as w on true
     order  by k.key
   );
 end;
@@ -18783,10 +18751,10 @@ begin
   gone := array(
     select w.memory_id
     from   unnest(compared) as c
-    join   pgrecall_internal._memories_of_rows(
-             attachment,
-             array(select u.key from unnest(compared) as u where u.status in ('gone', 'changed'))
-           ) as w on w.key = c.key
+    cross  join lateral (
+      select x.memory_id from pgrecall.attached_row x
+      where  x.bank_id = attachment.bank_id and x.relation = attachment.relation
+        and  x.key = c.key) as w
     where  c.status = 'gone'
        or  c.status = 'changed' and not attachment.is_history_kept
            and w.memory_id <> all (versions));
@@ -18810,19 +18778,17 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  ids   bigint[] := array(
-    select c.change_id from pgrecall.attached_change c
-    where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
-      and  c.problem is null
-    order  by c.change_id
-    limit  _taken_keys.batch_size);
   noted text[];
 begin
   with taken as (
-    -- The range is what an index is searched by, whatever the statistics say.
     delete from pgrecall.attached_change c
     where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
-      and  c.change_id between ids[1] and ids[cardinality(ids)] and c.change_id = any (ids)
+      and  c.change_id in (
+             select n.change_id from pgrecall.attached_change n
+             where  n.bank_id = attachment.bank_id and n.relation = attachment.relation
+               and  n.problem is null
+             order  by n.change_id
+             limit  _taken_keys.batch_size)
     returning c.key
   )
   select array_agg(distinct t.key) into noted from taken t;
@@ -18887,8 +18853,13 @@ create or replace function pgrecall_internal._sync_batch(
 returns pgrecall.synced_table
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- A row is compared by its values as text, and types by their names.
 set timezone = 'UTC'
 set datestyle = 'ISO, YMD'
+set intervalstyle = 'postgres'
+set bytea_output = 'hex'
+set extra_float_digits = 1
+set quote_all_identifiers = off
 as $$
 declare
   problem  text := pgrecall_internal._attachment_problem(attachment);
@@ -19338,14 +19309,9 @@ as $$
 begin
   return query
   select m.memory_id, m.text, m.valid_from, m.valid_to, m.superseded_by
-  from   unnest(_corrected.memory_ids) with ordinality as u(id, n)
-  cross  join lateral (
-    select x.memory_id, x.text, x.valid_from, x.valid_to, x.superseded_by
-    from   pgrecall.memory x
-    where  x.bank_id = _corrected.bank and x.memory_id = u.id
-    limit  1
-  ) as m
-  order  by u.n;
+  from   pgrecall.memory m
+  where  m.bank_id = _corrected.bank and m.memory_id = any (_corrected.memory_ids)
+  order  by array_position(_corrected.memory_ids, m.memory_id);
 end;
 $$;
 comment on function pgrecall_internal._corrected is
@@ -19442,8 +19408,6 @@ create or replace function pgrecall_internal._restore(bank text, memory_ids bigi
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
--- An index whose order is asked for is used, whatever the planner assumes.
-set enable_sort = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -19454,15 +19418,8 @@ declare
 begin
   select m.memory_id, o.memory_id into memory_id, other_id
   from   pgrecall.memory m
-  cross  join lateral (
-    -- Only one index provides this range in this order.
-    select x.memory_id
-    from   pgrecall.memory x
-    where  x.bank_id = _restore.bank and x.valid_to is null
-      and  x.content_hash between m.content_hash and m.content_hash
-    order  by x.content_hash
-    limit  1
-  ) as o
+  join   pgrecall.memory o
+    on   o.bank_id = _restore.bank and o.content_hash = m.content_hash and o.valid_to is null
   where  m.bank_id = _restore.bank and m.memory_id = any (_restore.memory_ids)
     and  m.valid_to is not null and not m.corrections -> -1 ? 'valid_to'
   limit  1;
@@ -20840,6 +20797,18 @@ $$;
 comment on function pgrecall_internal._fenced_tables is
 'The tables that have a column bank_id, the partitions of embedding too.';
 
+create or replace function pgrecall_internal._lock_rights()
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('pgrecall', 0));
+end;
+$$;
+comment on function pgrecall_internal._lock_rights is
+'Waits for who changes rights at the same time, installs or upgrades, until the transaction ends.';
+
 create or replace function pgrecall_internal._member_banks()
 returns text[]
 language plpgsql stable parallel safe
@@ -20883,6 +20852,7 @@ begin
       'bank_id = any ((select pgrecall_internal._member_banks())::text[])'
     else format('bank_id = current_setting(%L, true)', setting)
   end;
+  perform pgrecall_internal._lock_rights();
   -- Statements that define objects take no parameters; the names come from the catalog.
   for relation in select t from pgrecall_internal._fenced_tables() as t loop
     execute format('alter table %s enable row level security', relation);
@@ -20912,6 +20882,7 @@ declare
   relation regclass;
   opened   integer := 0;
 begin
+  perform pgrecall_internal._lock_rights();
   for relation in
     select t
     from   pgrecall_internal._fenced_tables() as t
@@ -21008,6 +20979,7 @@ begin
       message = format('"%s" cannot begin the names of roles', prefix),
       hint    = 'Use a word of 1 to 40 small letters, digits and underscores.';
   end if;
+  perform pgrecall_internal._lock_rights();
   -- Statements about roles take no parameters.
   foreach new_role in array array[reader, writer, admin, searcher] loop
     if to_regrole(quote_ident(new_role)) is null then

@@ -146,9 +146,10 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  locked   pgrecall.bank;
-  columns  jsonb;
-  violated text;
+  locked     pgrecall.bank;
+  configured pgrecall.bank;
+  columns    jsonb;
+  violated   text;
 begin
   locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_settings(locked, settings);
@@ -170,21 +171,31 @@ begin
     perform pgrecall_internal._raise_invalid_setting(columns, violated);
   end;
 
-  if settings ->> 'lexical_backend' <> locked.lexical_backend then
-    select b.* into locked from pgrecall.bank b where b.bank_id = configure_bank.bank;
+  select b.* into configured from pgrecall.bank b where b.bank_id = configure_bank.bank;
+  if configured.lexical_backend <> locked.lexical_backend then
     update pgrecall.memory m
     set    lexical_document = pgrecall_internal._lexical_document(
-             locked, m.text, m.context, m.fact_key)
+             configured, m.text, m.context, m.fact_key)
     where  m.bank_id = configure_bank.bank;
+  end if;
+  -- What is erased later leaves the counts with the words of these fields, or without them.
+  if (configured.context_weight > 0, configured.key_weight > 0)
+     <> (locked.context_weight > 0, locked.key_weight > 0)
+  then
+    perform pgrecall_internal._recount(configured, 'memory');
+  end if;
+  if (configured.message_context_weight > 0) <> (locked.message_context_weight > 0) then
+    perform pgrecall_internal._recount(configured, 'message');
   end if;
 end;
 $$;
 comment on function pgrecall.configure_bank is
 'Sets defaults of a bank, {"rrf_k": 20, "weights": {"graph": 0}}: any option of recall_options() '
 'with is_bank_default, and the columns of pgrecall.bank that hold settings, described there. '
-'Others stay; null removes an option of the bank. Errors: RC001, RC008 hint for an unknown fact '
-'type, RC009 unknown arm, 0A000 pg_textsearch is not installed, 22023 unknown setting or value out '
-'of range.';
+'Others stay; null removes an option of the bank. A field weight set to 0, or from 0, does a full '
+'refresh_statistics(). Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, '
+'0A000 pg_textsearch is not installed, 22023 unknown setting or value out of range, 25001 '
+'isolation level above read committed where a refresh is needed.';
 
 create or replace function pgrecall.add_fact_type(
   bank text, fact_type text, description text default '')

@@ -403,6 +403,24 @@ $$;
 comment on function pgrecall_internal._refresh_when_due is
 'Counts at most batch_size new documents where that is due; returns how many.';
 
+create or replace function pgrecall_internal._recount(bank pgrecall.bank, kind text)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  if exists (select from pgrecall_internal.statistics s
+             where  s.bank_id = bank.bank_id and s.kind = _recount.kind)
+  then
+    perform pgrecall_internal._check_isolation('refresh_statistics');
+    perform pgrecall_internal._refresh_collection(bank, kind, true, null, true);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._recount is
+'Counts the documents of a kind anew, where any were counted, and computes their weights. The bank '
+'must be locked. Errors: 25001.';
+
 create or replace function pgrecall.refresh_statistics(bank text, is_full boolean default false)
 returns void
 language plpgsql volatile parallel unsafe

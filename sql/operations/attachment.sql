@@ -483,6 +483,7 @@ create or replace function pgrecall.attach_table(
 returns setof pgrecall.attached_table
 language plpgsql volatile parallel unsafe rows 1
 set search_path from current
+set quote_all_identifiers = off
 as $$
 declare
   attached pgrecall.attachment;

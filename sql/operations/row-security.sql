@@ -30,6 +30,18 @@ $$;
 comment on function pgrecall_internal._fenced_tables is
 'The tables that have a column bank_id, the partitions of embedding too.';
 
+create or replace function pgrecall_internal._lock_rights()
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('pgrecall', 0));
+end;
+$$;
+comment on function pgrecall_internal._lock_rights is
+'Waits for who changes rights at the same time, installs or upgrades, until the transaction ends.';
+
 create or replace function pgrecall_internal._member_banks()
 returns text[]
 language plpgsql stable parallel safe
@@ -73,6 +85,7 @@ begin
       'bank_id = any ((select pgrecall_internal._member_banks())::text[])'
     else format('bank_id = current_setting(%L, true)', setting)
   end;
+  perform pgrecall_internal._lock_rights();
   -- Statements that define objects take no parameters; the names come from the catalog.
   for relation in select t from pgrecall_internal._fenced_tables() as t loop
     execute format('alter table %s enable row level security', relation);
@@ -102,6 +115,7 @@ declare
   relation regclass;
   opened   integer := 0;
 begin
+  perform pgrecall_internal._lock_rights();
   for relation in
     select t
     from   pgrecall_internal._fenced_tables() as t
@@ -198,6 +212,7 @@ begin
       message = format('"%s" cannot begin the names of roles', prefix),
       hint    = 'Use a word of 1 to 40 small letters, digits and underscores.';
   end if;
+  perform pgrecall_internal._lock_rights();
   -- Statements about roles take no parameters.
   foreach new_role in array array[reader, writer, admin, searcher] loop
     if to_regrole(quote_ident(new_role)) is null then

@@ -304,8 +304,13 @@ create or replace function pgrecall_internal._sync_batch(
 returns pgrecall.synced_table
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- A row is compared by its values as text, and types by their names.
 set timezone = 'UTC'
 set datestyle = 'ISO, YMD'
+set intervalstyle = 'postgres'
+set bytea_output = 'hex'
+set extra_float_digits = 1
+set quote_all_identifiers = off
 as $$
 declare
   problem  text := pgrecall_internal._attachment_problem(attachment);

@@ -67,12 +67,6 @@ declare
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_new_bank(new_bank);
-  if exists (select from pgrecall.bank b where b.bank_id = new_bank) then
-    raise exception using
-      errcode = 'RC002',
-      message = format('bank "%s" already exists', new_bank),
-      hint    = format('Choose another name, or drop it: select pgrecall.drop_bank(%L);', new_bank);
-  end if;
   for part in
     select t.name, t.of_table, pgrecall_internal._columns_of(t.of_table) as columns
     from   pgrecall_internal._bank_tables() as t
@@ -82,10 +76,19 @@ begin
     -- Names come from _bank_tables() and the catalog.
     execute format(
       'with done as (insert into %1$s (bank_id, %2$s) select $2, %2$s from %1$s t'
-      ' where t.bank_id = $1 returning 1) select count(*) from done',
-      part.of_table, (select string_agg(format('%I', c), ', ') from unnest(part.columns) as c))
+      ' where t.bank_id = $1%3$s returning 1) select count(*) from done',
+      part.of_table, (select string_agg(format('%I', c), ', ') from unnest(part.columns) as c),
+      -- Also where another copy, or create_bank(), takes the name at the same time.
+      case part.name when 'bank' then ' on conflict do nothing' end)
     into  copied
     using bank, new_bank;
+    if part.name = 'bank' and copied = 0 then
+      raise exception using
+        errcode = 'RC002',
+        message = format('bank "%s" already exists', new_bank),
+        hint    = format('Choose another name, or drop it: select pgrecall.drop_bank(%L);',
+                         new_bank);
+    end if;
     if part.name = 'memory' then
       memories := copied;
     end if;
@@ -303,6 +306,7 @@ declare
   part        record;
   stored      bigint := 0;
   greatest_id bigint;
+  missing     bigint;
 begin
   perform pgrecall_internal._check_new_bank(bank);
   perform pgrecall_internal._check_array('rows', rows);
@@ -335,11 +339,16 @@ begin
       (r.value #>> '{row,relation_id}'), (r.value #>> '{row,message_id}'),
       (r.value #>> '{row,corrections,-1,correction_id}')) as v(id)
   );
-  perform setval('pgrecall.id_seq', greatest_id)
+  -- Writers take ids meanwhile. nextval() never goes back, as setval() would where they have passed
+  -- that id since the sequence was read.
+  select greatest_id - coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0) into missing
   from   pg_sequence s
-  where  s.seqrelid = 'pgrecall.id_seq'::regclass
-    and  greatest_id > coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0)
-    and  greatest_id between s.seqmin and s.seqmax;
+  where  s.seqrelid = 'pgrecall.id_seq'::regclass and greatest_id between s.seqmin and s.seqmax;
+  if missing > 100000 then
+    perform setval('pgrecall.id_seq', greatest_id);
+  else
+    perform nextval('pgrecall.id_seq') from generate_series(1, missing);
+  end if;
   return stored;
 end;
 $$;
@@ -347,5 +356,5 @@ comment on function pgrecall.import_rows is
 'Stores rows of exported_rows() under the name of a bank, which the first of them creates: every '
 'column as it was. Rows that are there already are left out, so an import can be sent again. '
 'Returns how many were stored. All or nothing. Ids stay; where they exceed the sequence id_seq, it '
-'is moved past them, which needs the right to update it. Errors: RC001, RC002 the bank holds '
-'another row under that key, RC003 unusable row, 22023 unusable name.';
+'is moved past them; by more than 100,000 needs the right to update it. Errors: RC001, RC002 the '
+'bank holds another row under that key, RC003 unusable row, 22023 unusable name.';

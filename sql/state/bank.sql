@@ -95,7 +95,7 @@ comment on column pgrecall.bank.bm25_b is
 'refresh_statistics().';
 comment on column pgrecall.bank.context_weight is
 'Weight of words in the context of a fact relative to its text, as in BM25F; 0: ignored. Takes '
-'effect on stored facts at the next full refresh_statistics().';
+'effect on stored facts at the next full refresh_statistics(), which setting it to or from 0 does.';
 comment on column pgrecall.bank.key_weight is
 'Weight of words in the fact_key, in the same way as context_weight.';
 comment on column pgrecall.bank.options is
@@ -109,7 +109,8 @@ comment on column pgrecall.bank.time_settings is
 '"day_first": true, "recent_days": 30, "few": 3}, any subset.';
 comment on column pgrecall.bank.message_context_weight is
 'Weight of words in the messages right before and after one relative to its own text, as in BM25F; '
-'0: ignored. Takes effect on stored messages at the next full refresh_statistics().';
+'0: ignored. Takes effect on stored messages at the next full refresh_statistics(), which setting '
+'it to or from 0 does.';
 comment on column pgrecall.bank.hnsw_threshold is
 'Number of vectors at which index_plan() adds an HNSW index; below half of it, it drops the index.';
 comment on column pgrecall.bank.hnsw_m is 'Neighbours of each element in an HNSW index, 2 to 100.';

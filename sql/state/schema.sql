@@ -87,11 +87,13 @@ begin
       hint    = format('Run: revoke create on schema %I from public; or move pgvector: alter '
                        'extension vector set schema ...;', vector_schema);
   end if;
-  -- Texts are hashed, compared and cut by characters, which SQL_ASCII does not know.
-  if getdatabaseencoding() = 'SQL_ASCII' then
+  -- SQL_ASCII does not know characters, and others lack some of those in the words and patterns
+  -- that follow.
+  if getdatabaseencoding() <> 'UTF8' then
     raise exception using
       errcode = 'RC012',
-      message = format('the encoding of database "%s" is SQL_ASCII', current_database()),
+      message = format('the encoding of database "%s" is %s', current_database(),
+                       getdatabaseencoding()),
       hint    = 'Create one with another encoding: create database memory encoding ''UTF8'' '
                 'template template0;';
   end if;

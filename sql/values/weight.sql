@@ -33,6 +33,8 @@ create or replace function pgrecall_internal._document_weights(
   out length real, out weights sparsevec)
 language plpgsql immutable parallel safe
 set search_path from current
+-- Weights become a vector as text.
+set extra_float_digits = 1
 -- To cut a text into lexemes takes a tenth of the time of planning that.
 set plan_cache_mode = force_generic_plan
 as $$

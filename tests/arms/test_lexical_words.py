@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pgrecall import Recall
 from pgrecall.doctor import checks as doctor
-from sqlcalls import Connection, call, counted_scans, create, ids, refused, retain
+from sqlcalls import Connection, call, column, counted_scans, create, ids, refused, retain
 
 PROPERTY = settings(
     max_examples=60,
@@ -65,16 +65,30 @@ def test_a_field_of_weight_zero_is_not_searched(connection: Connection, field: s
 
 
 def test_a_full_refresh_takes_up_field_weights(connection: Connection) -> None:
-    create(connection, settings={"context_weight": 0})
-    (memory,) = retain(connection, [{"text": "plain", "context": "kraken sails"}])
-    call(connection, "configure_bank", bank="b", settings={"context_weight": 0.5})
-    assert found(connection, "kraken") == []
+    create(connection, settings={"context_weight": 0.5})
+    retain(connection, [{"text": "plain", "context": "kraken sails"}])
+    call(connection, "configure_bank", bank="b", settings={"context_weight": 2})
+    lengths = "select lexical_length from pgrecall.memory"
+    assert column(connection, lengths) == [2.0]
 
     call(connection, "refresh_statistics", bank="b", is_full=True)
 
-    assert found(connection, "kraken") == [memory]
-    (row,) = connection.execute("select lexical_length from pgrecall.memory").fetchall()
-    assert row == (2.0,)
+    assert column(connection, lengths) == [5.0]
+
+
+def test_weights_are_not_rounded_where_the_session_prints_fewer_digits(
+    connection: Connection,
+) -> None:
+    weights = []
+    for digits in (0, -15):
+        connection.execute(f"set local extra_float_digits = {digits}".encode())
+        create(connection, f"b{digits}")
+        retain(connection, ["kraken sails far", "plain"], bank=f"b{digits}")
+        connection.execute("set local extra_float_digits = 1")
+        stored = "select lexical_weights from pgrecall.memory where bank_id = %s order by text"
+        weights.append(column(connection, stored, f"b{digits}"))
+
+    assert weights[0] == weights[1]
 
 
 # Languages

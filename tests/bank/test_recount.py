@@ -135,6 +135,21 @@ def split(connection: Connection, ids: list[int]) -> None:
     )
 
 
+def weigh_no_context(connection: Connection, ids: list[int]) -> None:
+    configure(connection, context_weight=0)
+    value(connection, "select pgrecall.forget('b', %s)", ids[:20])
+
+
+def weigh_keys_again(connection: Connection, ids: list[int]) -> None:
+    for weight in (0, 2):
+        configure(connection, key_weight=weight)
+        value(connection, "select pgrecall.forget('b', %s)", ids[weight : weight + 2])
+
+
+def configure(connection: Connection, **settings: float) -> None:
+    connection.execute("select pgrecall.configure_bank('b', %s)", [Jsonb(settings)])
+
+
 def sent(first: int, count: int) -> Any:
     return Jsonb(facts(first, count))
 
@@ -155,6 +170,8 @@ def sent(first: int, count: int) -> Any:
         expire,
         merge,
         split,
+        weigh_no_context,
+        weigh_keys_again,
     ],
 )
 def test_statistics_are_those_of_a_bank_that_is_counted_anew(
@@ -169,6 +186,39 @@ def test_statistics_are_those_of_a_bank_that_is_counted_anew(
     kept = counted(connection)
     connection.execute("select pgrecall.refresh_statistics('b', true)")
     assert kept == counted(connection)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 1), (1, 0)])
+def test_messages_leave_the_counts_with_what_they_were_counted_with(
+    connection: Connection, before: int, after: int
+) -> None:
+    create(connection, settings={"message_context_weight": before})
+    said = Jsonb([{"text": f"{word} {n}", "session": "s"} for n in range(9) for word in WORDS])
+    stored = "select message_id from pgrecall.retain_messages('b', %s)"
+    ids = column(connection, stored, said)
+    connection.execute("select pgrecall.refresh_statistics('b')")
+
+    configure(connection, message_context_weight=after)
+    value(connection, "select pgrecall.forget_messages('b', %s)", ids[:7])
+
+    counts = "select lexeme, document_count from pgrecall_internal.lexeme where kind = 'message'"
+    kept = dict(rows(connection, counts))
+    connection.execute("select pgrecall.refresh_statistics('b', true)")
+    assert kept == dict(rows(connection, counts))
+
+
+def test_a_field_that_is_weighed_from_now_on_is_found(connection: Connection) -> None:
+    create(connection, settings={"context_weight": 0})
+    retain(connection, facts(0, 40))
+    found = (
+        "select count(*) from pgrecall.hybrid_recall('b', 'Day', top_k => 50,"
+        """ options => '{"arms": ["lexical"]}')"""
+    )
+    assert value(connection, found) == 0
+
+    configure(connection, context_weight=1)
+
+    assert value(connection, found) == 20
 
 
 def test_who_forgets_changes_the_statistics_of_its_bank_alone(connection: Connection) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from servers import kept_fixture
 from sqlcalls import Connection, call, column, recalled, refused, retain, rows, value, waiting
@@ -85,6 +86,36 @@ def sync(connection: Connection, **arguments: Any) -> dict[str, int]:
 def state(connection: Connection) -> Any:
     (found,) = call(connection, "attached_tables", bank="b")
     return found
+
+
+def test_settings_of_the_session_change_neither_names_nor_rows(bank: Connection) -> None:
+    bank.execute(
+        "create table note (id uuid primary key default gen_random_uuid(), body text,"
+        " size float8 default 1.0 / 3, took interval default '1 day 2 hours')"
+    )
+    bank.execute("insert into note (body) values ('one')")
+    fields = {"metadata": ["size", "took"]}
+    synced = []
+    for given in (
+        ("quote_all_identifiers = on", "extra_float_digits = -9", "intervalstyle = iso_8601"),
+        ("quote_all_identifiers = off", "extra_float_digits = 1", "intervalstyle = postgres"),
+    ):
+        for setting in given:
+            bank.execute(f"set local {setting}".encode())
+        call(
+            bank,
+            "attach_table",
+            bank="b",
+            relation="note",
+            key="id",
+            text="body",
+            fields=Jsonb(fields),
+        )
+        synced += rows(
+            bank, "select relation, added, unchanged from pgrecall.sync_table('b', 'note')"
+        )
+
+    assert synced == [("public.note", 1, 0), ("public.note", 0, 1)]
 
 
 def test_rows_become_memories_with_their_fields(bank: Connection) -> None:

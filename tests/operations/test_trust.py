@@ -45,6 +45,18 @@ def test_a_source_is_named_whole_or_by_how_it_begins(bank: Connection) -> None:
     assert trusts(bank) == {"forum:1": 0.1, "forum:staff": 1, "forums": 1, "handbook": 1}
 
 
+@pytest.mark.parametrize(("named", "trust"), [({"*": 0.2}, 0.2), ({"*": 0.2, "": 1}, 1)])
+def test_a_fact_without_a_source_has_the_empty_name(
+    bank: Connection, named: dict[str, float], trust: float
+) -> None:
+    call(bank, "configure_bank", bank="b", settings={"source_trust": named})
+    retain(bank, ["kraken"])
+
+    (hit,) = call(bank, "hybrid_recall", bank="b", query="kraken", options={"arms": ["lexical"]})
+
+    assert hit.trust == pytest.approx(trust)
+
+
 def test_the_score_is_multiplied_by_the_trust(bank: Connection) -> None:
     """What repeats or denies a fact of a trusted source counts by its trust once more."""
     retain(bank, [LIE, TRUTH, {"text": "A window of the kitchen is open", "source_id": "forum:2"}])

@@ -174,6 +174,34 @@ def test_a_bank_is_created_once(database: str) -> None:
     assert sorted(results, key=str) == [None] + ["RC002"] * 7
 
 
+def test_copies_of_two_banks_do_not_get_one_name(database: str, bank: Connection) -> None:
+    bank.execute("select pgrecall.create_bank('other')")
+    with (
+        psycopg.connect(database) as first,
+        psycopg.connect(database, autocommit=True) as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        first.execute("select pgrecall.clone_bank('b', 'new')")
+        copied = pool.submit(second.execute, "select pgrecall.clone_bank('other', 'new')")
+        waiting(bank, second.info.backend_pid)
+        first.commit()
+
+        with refused(bank, "RC002", 'bank "new" already exists', "Choose another name"):
+            copied.result(DEADLINE_S)
+
+
+@pytest.mark.parametrize("call", ["create_roles('at_once')", "disable_row_security()"])
+def test_rights_are_changed_by_one_after_the_other(
+    database: str, bank: Connection, call: str
+) -> None:
+    bank.execute("select pgrecall.enable_row_security()")
+    try:
+        together(database, lambda one, n: one.execute(f"select pgrecall.{call}"), workers=4)
+    finally:
+        for role in column(bank, "select rolname from pg_roles where rolname ~ '^at_once_'"):
+            bank.execute(f"drop owned by {role} cascade; drop role {role}".encode())
+
+
 def test_writers_meet_a_dropped_bank_as_one_that_does_not_exist(
     database: str, bank: Connection
 ) -> None:

@@ -161,6 +161,16 @@ def test_settings_of_the_session_change_nothing(bank: Connection) -> None:
     assert list(exported(bank, "b")) == lines
 
 
+def test_who_may_use_the_sequence_moves_it_past_imported_ids(connection: Connection) -> None:
+    create(connection)
+    connection.execute("select pgrecall.create_roles('t'); set local role t_writer")
+    far = value(connection, "select nextval('pgrecall.id_seq')") + 99
+
+    imported(connection, "b", [{"table": "entity", "row": {"entity_id": far, "name": "Ana"}}])
+
+    assert value(connection, "select nextval('pgrecall.id_seq')") == far + 1
+
+
 def test_an_import_goes_on_where_it_broke_off(bank: Connection) -> None:
     lines = list(exported(bank, "b"))
     imported(bank, "c", lines[:7])

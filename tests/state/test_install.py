@@ -319,9 +319,10 @@ def test_an_install_where_everybody_may_create_functions_is_refused(
         assert schema.migrate(connection).is_changed
 
 
-def test_a_database_without_an_encoding_is_refused(server: Server) -> None:
-    name = f"pgrecall_ascii_{uuid.uuid4().hex[:12]}"
-    create = "create database {} encoding 'SQL_ASCII' locale 'C' template template0"
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_JP"])
+def test_a_database_of_another_encoding_is_refused(server: Server, encoding: str) -> None:
+    name = f"pgrecall_{encoding.lower()}_{uuid.uuid4().hex[:12]}"
+    create = f"create database {{}} encoding '{encoding}' locale 'C' template template0"
     server.execute(sql.SQL(create).format(sql.Identifier(name)))
     try:
         with psycopg.connect(server.dsn_of(name)) as connection:
@@ -331,7 +332,7 @@ def test_a_database_without_an_encoding_is_refused(server: Server) -> None:
     finally:
         server.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
-    assert raised.value.message == f'the encoding of database "{name}" is SQL_ASCII'
+    assert raised.value.message == f'the encoding of database "{name}" is {encoding}'
     assert "encoding 'UTF8'" in str(raised.value.hint)
 
 

@@ -197,26 +197,6 @@ def test_a_long_text_is_marked_in_linear_time(connection: Connection) -> None:
     assert "[" not in marked(connection, memory, "nothing")
 
 
-def test_a_database_of_another_encoding_takes_texts_as_they_are(
-    server: Server, vector_template: object
-) -> None:
-    with server.database() as other:
-        name = psycopg.conninfo.conninfo_to_dict(other)["dbname"]
-        with psycopg.connect(server.dsn, autocommit=True) as connection:
-            connection.execute(f'drop database "{name}"'.encode())
-            made = f"create database \"{name}\" encoding 'LATIN1' locale 'C' template template0"
-            connection.execute(made.encode())
-        with psycopg.connect(other) as connection:
-            connection.execute("create extension vector")
-            schema.migrate(connection)
-            create(connection)
-            memory, _ = retain(connection, [{"text": "josé sails", "fact_key": "josé"}, "nothing"])
-
-            assert found(connection, "josé") == [memory]
-            assert ids(call(connection, "key_arm", bank="b", query="josé")) == [memory]
-            assert marked(connection, memory, "sail") == "josé [sails]"
-
-
 def test_facts_of_0_1_0_are_normalised_by_a_full_refresh_and_names_and_keys_at_once(
     server: Server, empty_database: str
 ) -> None:

@@ -289,6 +289,14 @@ def _migrate(connection: Connection, path: str, *, citus: bool) -> MigrationResu
             hint="Upgrade the server first, by pg_upgrade or by dump and restore.",
         )
     if before is None:
+        # The script checks this, too, where the server can read it.
+        encoding = _scalar(connection, "select current_setting('server_encoding')::bytea").decode()
+        if encoding != "UTF8":
+            raise InstallError(
+                f'the encoding of database "{connection.info.dbname}" is {encoding}',
+                hint="Create one with another encoding: create database memory encoding 'UTF8'"
+                " template template0;",
+            )
         _provide_vector(connection, path)
         if citus:  # each shard has its own partitions
             connection.execute(
