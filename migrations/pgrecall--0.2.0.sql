@@ -6299,6 +6299,18 @@ begin
       -- The array keeps to the primary key, whatever is known of the bank.
       and  l.dimension = any (array(select x.dimension from change x))
       and  l.document_count + c.documents <= 0
+    returning l.lexeme
+  ),
+  -- No word of what is erased stays in the snapshot that vocabulary_drift() compares with.
+  known as (
+    update pgrecall_internal.vocabulary v
+    set    lexemes = array(
+             select w.lexeme
+             from   unnest(v.lexemes) with ordinality as w(lexeme, n)
+             where  w.lexeme not in (select g.lexeme from gone g)
+             order  by w.n)
+    where  v.bank_id = bank.bank_id and _recount_lexemes.kind = 'memory'
+      and  v.lexemes && array(select g.lexeme from gone g)
   ),
   fewer as (
     update pgrecall_internal.lexeme l
@@ -6319,7 +6331,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recount_lexemes is
-'Changes the number of documents of a kind that each of these lexemes occurs in.';
+'Changes the number of documents of a kind that each of these lexemes occurs in. A lexeme of none '
+'leaves the vocabulary of the bank, too.';
 
 create or replace function pgrecall_internal._recount_mentions(
   bank text, memory_ids bigint[], sign integer)

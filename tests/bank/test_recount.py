@@ -241,3 +241,16 @@ def test_who_forgets_changes_the_statistics_of_its_bank_alone(connection: Connec
         "select document_count from pgrecall_internal.statistics"
         " where kind = 'memory' order by bank_id",
     ) == [40, 20]
+
+
+def test_no_word_of_a_forgotten_memory_stays_in_the_vocabulary(connection: Connection) -> None:
+    create(connection)
+    retain(
+        connection, [{"text": "Ana sails.", "source_id": "kept"}, "Code Zyx4711 opens Ana's door."]
+    )
+    connection.execute("select pgrecall.refresh_statistics('b')")
+    connection.execute("select pgrecall.snapshot_vocabulary('b')")
+
+    connection.execute("select pgrecall.forget_where('b', 'source_id is null')")
+
+    assert value(connection, "select lexemes from pgrecall_internal.vocabulary") == ["ana", "sail"]
