@@ -6171,6 +6171,8 @@ create or replace function pgrecall.drop_bank(bank text)
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- Cached plans of the cascades must use an index, also those made while a table was small.
+set enable_seqscan = off
 as $$
 declare
   removed bigint;
@@ -10850,6 +10852,8 @@ create or replace function pgrecall.merge_entities(bank text, entity_id bigint, 
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- Cached plans of the cascades must use an index, also those made while a table was small.
+set enable_seqscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -11003,14 +11007,16 @@ begin
   returning e.entity_id into new_id;
   -- It keeps the aliases that occur in its facts; the old name if none does.
   insert into pgrecall.entity_alias (bank_id, alias, entity_id)
-  with called as (
+  with said as materialized (
+    select ' ' || pgrecall.normalised_name(m.text) || ' ' as text
+    from   pgrecall.memory m
+    where  m.bank_id = split_entity.bank and m.memory_id = any (moved)
+  ),
+  called as (
     select a.alias
     from   pgrecall.entity_alias a
     where  a.bank_id = split_entity.bank and a.entity_id = split_entity.entity_id
-      and  exists (
-        select from pgrecall.memory m
-        where  m.bank_id = split_entity.bank and m.memory_id = any (moved)
-          and  strpos(' ' || pgrecall.normalised_name(m.text) || ' ', ' ' || a.alias || ' ') > 0)
+      and  exists (select from said s where strpos(s.text, ' ' || a.alias || ' ') > 0)
   )
   select split_entity.bank, n.alias, new_id
   from (
@@ -11077,6 +11083,8 @@ returns table (entity_id bigint, other_id bigint, likeness double precision, is_
 language plpgsql stable parallel safe rows 200
 set search_path from current
 set jit = off
+-- Names are joined by hash, however few the planner takes them for.
+set enable_nestloop = off
 set plan_cache_mode = force_custom_plan
 as $$
 begin
@@ -11665,8 +11673,10 @@ create or replace function pgrecall_internal._store_certain_mentions(
 returns pgrecall_internal.fact_mention[]
 language plpgsql volatile parallel unsafe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
+-- Cached plans must use an index, also those made while a table was small; and join names by hash,
+-- however few the planner takes them for.
 set enable_seqscan = off
+set enable_nestloop = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -12126,6 +12136,36 @@ $$;
 comment on function pgrecall_internal._messages_beside is
 'The stored messages right before and after those that are about to be stored.';
 
+create or replace function pgrecall_internal._message_ids(
+  bank text, messages pgrecall_internal.message_row[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index and its order, also those made while a table was small.
+set enable_seqscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return array(
+    select t.message_id
+    from   unnest(messages) as m
+    left   join lateral (
+      -- Only one index provides this range in this order.
+      select x.message_id
+      from   pgrecall.message x
+      where  x.bank_id = _message_ids.bank and x.content_hash is not null
+        and  x.content_hash between m.content_hash and m.content_hash
+      order  by x.content_hash
+      limit  1
+    ) as t on true
+    order  by m.n
+  );
+end;
+$$;
+comment on function pgrecall_internal._message_ids is
+'The stored messages that are equal to these, in their order.';
+
 create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
@@ -12213,17 +12253,11 @@ begin
   perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 
   return query
-  select m.n - 1, t.message_id,
-         t.message_id = any (new_ids)
-         and row_number() over (partition by t.message_id order by m.n) = 1
-  from   unnest(message_rows) as m
-  cross  join lateral (
-    select x.message_id
-    from   pgrecall.message x
-    where  x.bank_id = retain_messages.bank and x.content_hash = m.content_hash
-    limit  1
-  ) as t
-  order  by m.n;
+  select u.n::integer - 1, u.id,
+         u.id in (select unnest(new_ids))
+           and row_number() over (partition by u.id order by u.n) = 1
+  from   unnest(pgrecall_internal._message_ids(bank, message_rows)) with ordinality as u(id, n)
+  order  by u.n;
 end;
 $$;
 comment on function pgrecall.retain_messages is
@@ -13465,6 +13499,9 @@ create or replace function pgrecall_internal._end_memories(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- The array is read once, not for each memory, however few the planner takes them for.
+set enable_nestloop = off
+set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
@@ -13979,14 +14016,16 @@ create or replace function pgrecall_internal._memory_ids(
 returns bigint[]
 language plpgsql stable parallel safe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
+-- Cached plans must use an index and its order, also those made while a table was small.
 set enable_seqscan = off
+set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  -- One lookup each, whatever the planner assumes about a table not analysed yet. An ended fact
-  -- counts as known only where storing it again would change nothing: it expires at that time, it
-  -- would be replaced again at the same time, or its copy holds.
+  -- One lookup each, whatever the planner assumes about a table not analysed yet: only one index
+  -- provides each range in its order. An ended fact counts as known only where storing it again
+  -- would change nothing: it expires at that time, it would be replaced again at the same time, or
+  -- its copy holds.
   return array(
     select known.memory_id
     from (
@@ -14004,16 +14043,18 @@ begin
       from (
         (select m.memory_id, 1 as place
          from   pgrecall.memory m
-         where  m.bank_id = _memory_ids.bank and m.content_hash = f.content_hash
-           and  m.valid_to is null
+         where  m.bank_id = _memory_ids.bank and m.valid_to is null
+           and  m.content_hash between f.content_hash and f.content_hash
+         order  by m.content_hash
          limit  1)
         union all
         (select m.memory_id, 2 as place
          from (
            select x.memory_id, x.valid_from, x.valid_to, x.superseded_by, x.corrections
            from   pgrecall.memory x
-           where  x.bank_id = _memory_ids.bank and x.content_hash = f.content_hash
-             and  x.valid_to is not null
+           where  x.bank_id = _memory_ids.bank and x.valid_to is not null
+             and  x.content_hash between f.content_hash and f.content_hash
+           order  by x.content_hash
            offset 0  -- found by the hash, not by the order
          ) as m
          where  (m.valid_to > greatest(now(), m.valid_from) or m.valid_to = f.expires_at
@@ -14042,6 +14083,9 @@ create or replace function pgrecall_internal._update_known(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- The array is read once, not for each memory, however few the planner takes them for.
+set enable_nestloop = off
+set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
@@ -14180,7 +14224,10 @@ begin
     coalesce(average, 20));
   memory_ids := pgrecall_internal._memory_ids(bank, fact_rows, mode);
   perform from (
-    select u.id from unnest(memory_ids) as u(id) where u.id <> all (new_ids) order by u.id
+    select u.id
+    from   unnest(memory_ids) as u(id)
+    where  u.id not in (select unnest(new_ids))
+    order  by u.id
   ) as k
   cross   join lateral (
     select from pgrecall.memory m
@@ -14212,7 +14259,8 @@ begin
 
   return query
   select u.n::integer - 1, u.id,
-         u.id = any (new_ids) and row_number() over (partition by u.id order by u.n) = 1,
+         u.id in (select unnest(new_ids))
+           and row_number() over (partition by u.id order by u.n) = 1,
          coalesce((select true from pgrecall.embedding e
                    where  e.bank_id = retain.bank and e.memory_id = u.id and e.kind = 'text'
                    limit  1), false)
@@ -14239,8 +14287,9 @@ create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
 returns setof pgrecall.stored_embedding
 language plpgsql stable parallel unsafe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
+-- Cached plans must use an index and its order, also those made while a table was small.
 set enable_seqscan = off
+set enable_sort = off
 set plan_cache_mode = force_generic_plan
 set timezone = 'UTC'
 set datestyle = 'ISO, YMD'
@@ -14272,8 +14321,9 @@ begin
   cross  join lateral (
     select m.memory_id
     from   pgrecall.memory m
-    where  m.bank_id = stored_embeddings.bank and m.content_hash = read.content_hash
-      and  m.valid_to is null
+    where  m.bank_id = stored_embeddings.bank and m.valid_to is null
+      and  m.content_hash between read.content_hash and read.content_hash
+    order  by m.content_hash
     limit  1
   ) as known
   cross  join lateral (
@@ -14301,6 +14351,8 @@ create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- Cached plans of the cascades must use an index, also those made while a table was small.
+set enable_seqscan = off
 as $$
 declare
   locked  pgrecall.bank;
@@ -18623,6 +18675,34 @@ $$;
 comment on function pgrecall_internal._attached_facts is
 'The facts made of the rows with these keys of an attached table; none for a row without a text.';
 
+create or replace function pgrecall_internal._memories_of_rows(
+  attachment pgrecall.attachment, keys text[])
+returns table (key text, memory_id bigint, row_hash bytea)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+-- An index whose order is asked for is used, whatever the planner assumes.
+set enable_sort = off
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select k.key, w.memory_id, w.row_hash
+  from   unnest(keys) as k(key)
+  cross  join lateral (
+    -- Only one index provides this range in this order.
+    select x.memory_id, x.row_hash
+    from   pgrecall.attached_row x
+    where  x.bank_id = attachment.bank_id
+      and  x.relation between attachment.relation and attachment.relation
+      and  x.key between k.key and k.key
+    order  by x.relation, x.key
+    offset 0
+  ) as w;
+end;
+$$;
+comment on function pgrecall_internal._memories_of_rows is
+'The memories that were made of the rows with these keys, from former contents too.';
+
 create or replace function pgrecall_internal._compared_rows(
   attachment pgrecall.attachment, relation regclass, keys text[])
 returns pgrecall_internal.attached_fact[]
@@ -18642,21 +18722,18 @@ begin
     from   unnest(keys) as k(key)
     left   join pgrecall_internal._attached_facts(attachment, relation, keys) as f
            on f.key = k.key
-    left   join lateral (
-      select x.memory_id, x.row_hash, c.is_current
-      from   pgrecall.attached_row x
+    left   join (
+      select distinct on (x.key) x.key, x.memory_id, x.row_hash, c.is_current
+      from   pgrecall_internal._memories_of_rows(attachment, keys) as x
       cross  join lateral (
         select exists (
           select from pgrecall.memory m
           where  m.bank_id = attachment.bank_id and m.memory_id = x.memory_id
             and  (m.valid_to is null or m.valid_to > clock_timestamp())) as is_current
       ) as c
-      where  x.bank_id = attachment.bank_id and x.relation = attachment.relation
-        and  x.key = k.key
       -- That which holds, where an update by hand was taken back.
-      order  by c.is_current desc, x.memory_id desc
-      limit  1
-    ) as w on true
+      order  by x.key, c.is_current desc, x.memory_id desc
+    ) as w on w.key = k.key
     order  by k.key
   );
 end;
@@ -18764,10 +18841,10 @@ begin
   gone := array(
     select w.memory_id
     from   unnest(compared) as c
-    cross  join lateral (
-      select x.memory_id from pgrecall.attached_row x
-      where  x.bank_id = attachment.bank_id and x.relation = attachment.relation
-        and  x.key = c.key) as w
+    join   pgrecall_internal._memories_of_rows(
+             attachment,
+             array(select u.key from unnest(compared) as u where u.status in ('gone', 'changed'))
+           ) as w on w.key = c.key
     where  c.status = 'gone'
        or  c.status = 'changed' and not attachment.is_history_kept
            and w.memory_id <> all (versions));
@@ -18791,17 +18868,19 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 declare
+  ids   bigint[] := array(
+    select c.change_id from pgrecall.attached_change c
+    where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
+      and  c.problem is null
+    order  by c.change_id
+    limit  _taken_keys.batch_size);
   noted text[];
 begin
   with taken as (
+    -- The range is what an index is searched by, whatever the statistics say.
     delete from pgrecall.attached_change c
     where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
-      and  c.change_id in (
-             select n.change_id from pgrecall.attached_change n
-             where  n.bank_id = attachment.bank_id and n.relation = attachment.relation
-               and  n.problem is null
-             order  by n.change_id
-             limit  _taken_keys.batch_size)
+      and  c.change_id between ids[1] and ids[cardinality(ids)] and c.change_id = any (ids)
     returning c.key
   )
   select array_agg(distinct t.key) into noted from taken t;
@@ -19322,9 +19401,14 @@ as $$
 begin
   return query
   select m.memory_id, m.text, m.valid_from, m.valid_to, m.superseded_by
-  from   pgrecall.memory m
-  where  m.bank_id = _corrected.bank and m.memory_id = any (_corrected.memory_ids)
-  order  by array_position(_corrected.memory_ids, m.memory_id);
+  from   unnest(_corrected.memory_ids) with ordinality as u(id, n)
+  cross  join lateral (
+    select x.memory_id, x.text, x.valid_from, x.valid_to, x.superseded_by
+    from   pgrecall.memory x
+    where  x.bank_id = _corrected.bank and x.memory_id = u.id
+    limit  1
+  ) as m
+  order  by u.n;
 end;
 $$;
 comment on function pgrecall_internal._corrected is
@@ -19421,6 +19505,8 @@ create or replace function pgrecall_internal._restore(bank text, memory_ids bigi
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+-- An index whose order is asked for is used, whatever the planner assumes.
+set enable_sort = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -19431,8 +19517,15 @@ declare
 begin
   select m.memory_id, o.memory_id into memory_id, other_id
   from   pgrecall.memory m
-  join   pgrecall.memory o
-    on   o.bank_id = _restore.bank and o.content_hash = m.content_hash and o.valid_to is null
+  cross  join lateral (
+    -- Only one index provides this range in this order.
+    select x.memory_id
+    from   pgrecall.memory x
+    where  x.bank_id = _restore.bank and x.valid_to is null
+      and  x.content_hash between m.content_hash and m.content_hash
+    order  by x.content_hash
+    limit  1
+  ) as o
   where  m.bank_id = _restore.bank and m.memory_id = any (_restore.memory_ids)
     and  m.valid_to is not null and not m.corrections -> -1 ? 'valid_to'
   limit  1;
