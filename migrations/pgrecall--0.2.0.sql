@@ -6303,13 +6303,13 @@ begin
       and  l.document_count + c.documents <= 0
     returning l.lexeme
   ),
-  -- No word of what is erased stays in the snapshot that vocabulary_drift() compares with.
+  -- No word of what is erased stays in the snapshot that vocabulary_drift() compares with; an empty
+  -- one in its place still counts as one that the bank had.
   known as (
     update pgrecall_internal.vocabulary v
     set    lexemes = array(
-             select w.lexeme
+             select case when w.lexeme in (select g.lexeme from gone g) then '' else w.lexeme end
              from   unnest(v.lexemes) with ordinality as w(lexeme, n)
-             where  w.lexeme not in (select g.lexeme from gone g)
              order  by w.n)
     where  v.bank_id = bank.bank_id and _recount_lexemes.kind = 'memory'
       and  v.lexemes && array(select g.lexeme from gone g)
@@ -6334,7 +6334,7 @@ end;
 $$;
 comment on function pgrecall_internal._recount_lexemes is
 'Changes the number of documents of a kind that each of these lexemes occurs in. A lexeme of none '
-'leaves the vocabulary of the bank, too.';
+'leaves an empty one in the vocabulary of the bank.';
 
 create or replace function pgrecall_internal._recount_mentions(
   bank text, memory_ids bigint[], sign integer)
