@@ -20,9 +20,8 @@ STATED     = $(shell sed -n 's/.*= "\(.*\)"/\1/p' pydriver/pgrecall/_version.py)
 ROUTES    := extension psql driver
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PYTEST    := $(BIN)/python -m pytest
-# A process for each core, each with a server of its own; a file's tests stay together, in the order
-# of tests/conftest.py.
-PARALLEL  := -n logical --dist loadfile --no-loadscope-reorder
+# A process for each core, each with a server of its own; a file's tests stay together.
+PARALLEL  := -n logical --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -51,13 +51,7 @@ SLOW = frozenset(
 )
 
 
-def is_slow(item: pytest.Item) -> bool:
-    return item.path.stem in SLOW or item.get_closest_marker("slow") is not None
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    slow = {item.path for item in items if is_slow(item)}
-    items.sort(key=lambda item: item.path not in slow)  # a long file at the end would run alone
     if not config.getoption("--fast"):
         return
     seen: Counter[str] = Counter()
@@ -66,7 +60,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         test = item.nodeid.split("[")[0]
         seen[test] += 1
-        (left_out if is_slow(item) or seen[test] > 2 else kept).append(item)
+        is_slow = item.path.stem in SLOW or item.get_closest_marker("slow")
+        (left_out if is_slow or seen[test] > 2 else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
 
