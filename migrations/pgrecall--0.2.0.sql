@@ -5978,9 +5978,10 @@ begin
     execute (
       select format('update pgrecall.bank b set options = $3, %s '
                     'from jsonb_populate_record($1, $2) as n where b.bank_id = $1.bank_id',
-                    string_agg(format('%1$I = n.%1$I', s.name), ', '))
+                    string_agg(format('%1$I = n.%1$I', s.name), ', ')) || ' returning b.*'
       from   unnest(pgrecall_internal._settings()) as s(name)
     )
+    into  configured
     using locked, columns,
           jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
   exception when check_violation or data_exception or feature_not_supported then
@@ -5988,7 +5989,6 @@ begin
     perform pgrecall_internal._raise_invalid_setting(columns, violated);
   end;
 
-  select b.* into configured from pgrecall.bank b where b.bank_id = configure_bank.bank;
   if configured.lexical_backend <> locked.lexical_backend then
     update pgrecall.memory m
     set    lexical_document = pgrecall_internal._lexical_document(
@@ -8608,6 +8608,7 @@ create or replace function pgrecall_internal._lexical_search(
   out memory_ids bigint[], out scores double precision[])
 language plpgsql stable parallel safe
 set search_path from current
+-- The weights of the query become a vector as text.
 set extra_float_digits = 1
 set jit = off
 -- To start a parallel worker takes longer than its work.

@@ -11,6 +11,7 @@ create or replace function pgrecall_internal._lexical_search(
   out memory_ids bigint[], out scores double precision[])
 language plpgsql stable parallel safe
 set search_path from current
+-- The weights of the query become a vector as text.
 set extra_float_digits = 1
 set jit = off
 -- To start a parallel worker takes longer than its work.

@@ -161,9 +161,10 @@ begin
     execute (
       select format('update pgrecall.bank b set options = $3, %s '
                     'from jsonb_populate_record($1, $2) as n where b.bank_id = $1.bank_id',
-                    string_agg(format('%1$I = n.%1$I', s.name), ', '))
+                    string_agg(format('%1$I = n.%1$I', s.name), ', ')) || ' returning b.*'
       from   unnest(pgrecall_internal._settings()) as s(name)
     )
+    into  configured
     using locked, columns,
           jsonb_strip_nulls(locked.options || (settings - pgrecall_internal._settings()));
   exception when check_violation or data_exception or feature_not_supported then
@@ -171,7 +172,6 @@ begin
     perform pgrecall_internal._raise_invalid_setting(columns, violated);
   end;
 
-  select b.* into configured from pgrecall.bank b where b.bank_id = configure_bank.bank;
   if configured.lexical_backend <> locked.lexical_backend then
     update pgrecall.memory m
     set    lexical_document = pgrecall_internal._lexical_document(

@@ -79,16 +79,19 @@ def test_a_full_refresh_takes_up_field_weights(connection: Connection) -> None:
 def test_weights_are_not_rounded_where_the_session_prints_fewer_digits(
     connection: Connection,
 ) -> None:
-    weights = []
+    found = []
     for digits in (0, -15):
         connection.execute(f"set local extra_float_digits = {digits}".encode())
-        create(connection, f"b{digits}")
-        retain(connection, ["kraken sails far", "plain"], bank=f"b{digits}")
+        bank = f"b{digits}"
+        create(connection, bank)
+        retain(connection, ["kraken sails far", "plain"], bank=bank)
+        scored = "select float8send(score) from pgrecall.lexical_arm(%s, 'kraken far')"
+        scores = column(connection, scored, bank)
         connection.execute("set local extra_float_digits = 1")
         stored = "select lexical_weights from pgrecall.memory where bank_id = %s order by text"
-        weights.append(column(connection, stored, f"b{digits}"))
+        found.append((column(connection, stored, bank), scores))
 
-    assert weights[0] == weights[1]
+    assert found[0] == found[1]
 
 
 # Languages

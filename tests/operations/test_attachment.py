@@ -91,17 +91,16 @@ def state(connection: Connection) -> Any:
 def test_settings_of_the_session_change_neither_names_nor_rows(bank: Connection) -> None:
     bank.execute(
         "create table note (id uuid primary key default gen_random_uuid(), body text,"
-        " size float8 default 1.0 / 3, took interval default '1 day 2 hours')"
+        " size float8 default 1.0 / 3, took interval default '1 day 2 hours',"
+        r" mark bytea default '\xabcd')"
     )
     bank.execute("insert into note (body) values ('one')")
-    fields = {"metadata": ["size", "took"]}
+    fields = {"metadata": ["size", "took", "mark"]}
     synced = []
-    for given in (
-        ("quote_all_identifiers = on", "extra_float_digits = -9", "intervalstyle = iso_8601"),
-        ("quote_all_identifiers = off", "extra_float_digits = 1", "intervalstyle = postgres"),
-    ):
-        for setting in given:
-            bank.execute(f"set local {setting}".encode())
+    for given in (("on", -9, "iso_8601", "escape"), ("off", 1, "postgres", "hex")):
+        names = ("quote_all_identifiers", "extra_float_digits", "intervalstyle", "bytea_output")
+        for name, setting in zip(names, given, strict=True):
+            bank.execute(f"set local {name} = {setting}".encode())
         call(
             bank,
             "attach_table",
