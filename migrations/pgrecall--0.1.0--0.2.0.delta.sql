@@ -707,13 +707,14 @@ create index if not exists session_bank_id_ended_at_idx
   on pgrecall.session (bank_id, ended_at) where ended_at is not null;
 create index embedding_bank_id_fact_type_model_new_idx
   on pgrecall.embedding (bank_id, fact_type, model) where fact_type is not null;
--- Names are compared in Unicode form NFKC too.
+-- Names are compared in Unicode form NFKC, and with + and # at the end of a word.
 insert into pgrecall.entity_alias (bank_id, alias, entity_id, confidence)
 select n.bank_id, n.alias, n.entity_id, n.confidence
 from (
   select u.bank_id, u.entity_id, u.confidence,
          lower(trim(regexp_replace(
-           pgrecall_internal._normalised(u.name), '[^[:alnum:]]+', ' ', 'g'))) as alias
+           pgrecall_internal._normalised(u.name),
+           '(?:[^[:alnum:]+#]|(?<![[:alnum:]+#])[+#]+|[+#]+(?=[[:alnum:]]))+', ' ', 'g'))) as alias
   from (
     select e.bank_id, e.entity_id, e.name, 1::real as confidence
     from   pgrecall.entity e
@@ -721,7 +722,7 @@ from (
     select a.bank_id, a.entity_id, a.alias, a.confidence
     from   pgrecall.entity_alias a
   ) as u
-  where  octet_length(u.name) > length(u.name)
+  where  octet_length(u.name) > length(u.name) or u.name ~ '[[:alnum:]][+#]'
 ) as n
 where  n.alias <> ''
 on conflict do nothing;

@@ -3215,7 +3215,8 @@ begin atomic
     select lower(i.match[1]), 1
     from   regexp_matches(
              regexp_replace(t.content, '[' || pgrecall_internal._cjk() || ']+', ' ', 'g'),
-             '[[:alnum:]]+(?:[-_./@:+#]+[[:alnum:]]+)+', 'g'
+             '[[:alnum:]]+(?:(?:[-_./@:+#]+[[:alnum:]]+)+(?:[+#]+(?![[:alnum:]+#]))?'
+             '|[+#]+(?![[:alnum:]+#]))', 'g'
            ) as i(match)
     where  length(i.match[1]) <= 200
     union all
@@ -3270,10 +3271,12 @@ comment on function pgrecall_internal._field_lexemes is
 create or replace function pgrecall.normalised_name(name text)
 returns text
 language sql immutable parallel safe
-return lower(trim(regexp_replace(pgrecall_internal._normalised(name), '[^[:alnum:]]+', ' ', 'g')));
+return lower(trim(regexp_replace(
+  pgrecall_internal._normalised(name),
+  '(?:[^[:alnum:]+#]|(?<![[:alnum:]+#])[+#]+|[+#]+(?=[[:alnum:]]))+', ' ', 'g')));
 comment on function pgrecall.normalised_name is
 'A name in normalised form, for comparisons: Unicode form NFKC, lower case, punctuation and runs '
-'of spaces as one space.';
+'of spaces as one space. + and # at the end of a word belong to it: C++ and C# are not C.';
 
 create or replace function pgrecall_internal._words(query text)
 returns table (word text, starts_at integer, ends_at integer, is_joined boolean, is_letter boolean)
@@ -3286,7 +3289,9 @@ begin atomic
          p.word ~ ('^[' || pgrecall_internal._cjk() || ']$')
   from (
     select r.n, m.n as part, m.word, case m.n when 1 then length(r.match[1]) else 0 end as gap
-    from   regexp_matches(left(query, 4000), '([^[:alnum:]]*)([[:alnum:]]+)', 'g')
+    from   regexp_matches(
+             left(query, 4000),
+             '([^[:alnum:]]*)([[:alnum:]]+(?:[+#]+(?![[:alnum:]+#]))?)', 'g')
              with ordinality as r(match, n)
     cross  join lateral (
       select 1 as n, r.match[2] as word
@@ -3900,7 +3905,8 @@ language plpgsql immutable parallel safe
 as $$
 declare
   quoted constant text := '(?<![[:alnum:]])"([^"]+)"(?![[:alnum:]])';
-  minus  text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
+  minus  text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*'
+                 '(?:[+#]+(?![[:alnum:]+#]))?)';
   bare   text;
 begin
   -- Only the beginning of a very long text is searched.
@@ -3944,7 +3950,8 @@ language plpgsql immutable parallel safe
 set search_path from current
 as $$
 declare
-  typed text := '[' || pgrecall_internal._cjk() || ']|[[:alnum:]][-_./@:+#]+[[:alnum:]]';
+  typed text := '[' || pgrecall_internal._cjk() || ']|[[:alnum:]](?:[-_./@:+#]+[[:alnum:]]'
+                || '|[+#]+(?![[:alnum:]+#]))';
   words text;
 begin
   if phrase ~ typed then
@@ -14713,8 +14720,8 @@ begin
     return;
   end if;
   -- Of a long word the beginning: the time of a pattern grows by more than its length.
-  written := '\m' || replace(nullif(pgrecall.normalised_name(left(last, 200)), ''), ' ',
-                             '[^[:alnum:]]+');
+  written := '\m' || replace(replace(
+    nullif(pgrecall.normalised_name(left(last, 200)), ''), '+', '\+'), ' ', '[^[:alnum:]]+');
   -- A word that is typed further than its stem begins like that, but for a letter: movi, move.
   select array_agg(x.dimension) filter (where x.is_longer),
          array_agg(x.dimension) filter (where not x.is_longer), coalesce(sum(x.documents), 0),
@@ -16219,7 +16226,9 @@ begin
              lateral (
                select x.match, x.n, lower(x.match[1]) in (select unnest(wanted)) as is_hit
                from   regexp_matches(
-                        r.run, format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*|[^%1$s]+', inside), 'g'
+                        r.run,
+                        format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*(?:[+#]+(?![%1$s+#]))?|[^%1$s]+',
+                               inside), 'g'
                       ) with ordinality as x(match, n)
                offset 0
              ) as i,

@@ -108,7 +108,9 @@ begin
              lateral (
                select x.match, x.n, lower(x.match[1]) in (select unnest(wanted)) as is_hit
                from   regexp_matches(
-                        r.run, format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*|[^%1$s]+', inside), 'g'
+                        r.run,
+                        format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*(?:[+#]+(?![%1$s+#]))?|[^%1$s]+',
+                               inside), 'g'
                       ) with ordinality as x(match, n)
                offset 0
              ) as i,

@@ -53,8 +53,8 @@ begin
     return;
   end if;
   -- Of a long word the beginning: the time of a pattern grows by more than its length.
-  written := '\m' || replace(nullif(pgrecall.normalised_name(left(last, 200)), ''), ' ',
-                             '[^[:alnum:]]+');
+  written := '\m' || replace(replace(
+    nullif(pgrecall.normalised_name(left(last, 200)), ''), '+', '\+'), ' ', '[^[:alnum:]]+');
   -- A word that is typed further than its stem begins like that, but for a letter: movi, move.
   select array_agg(x.dimension) filter (where x.is_longer),
          array_agg(x.dimension) filter (where not x.is_longer), coalesce(sum(x.documents), 0),

@@ -56,7 +56,8 @@ begin atomic
     select lower(i.match[1]), 1
     from   regexp_matches(
              regexp_replace(t.content, '[' || pgrecall_internal._cjk() || ']+', ' ', 'g'),
-             '[[:alnum:]]+(?:[-_./@:+#]+[[:alnum:]]+)+', 'g'
+             '[[:alnum:]]+(?:(?:[-_./@:+#]+[[:alnum:]]+)+(?:[+#]+(?![[:alnum:]+#]))?'
+             '|[+#]+(?![[:alnum:]+#]))', 'g'
            ) as i(match)
     where  length(i.match[1]) <= 200
     union all

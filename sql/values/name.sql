@@ -5,10 +5,12 @@
 create or replace function pgrecall.normalised_name(name text)
 returns text
 language sql immutable parallel safe
-return lower(trim(regexp_replace(pgrecall_internal._normalised(name), '[^[:alnum:]]+', ' ', 'g')));
+return lower(trim(regexp_replace(
+  pgrecall_internal._normalised(name),
+  '(?:[^[:alnum:]+#]|(?<![[:alnum:]+#])[+#]+|[+#]+(?=[[:alnum:]]))+', ' ', 'g')));
 comment on function pgrecall.normalised_name is
 'A name in normalised form, for comparisons: Unicode form NFKC, lower case, punctuation and runs '
-'of spaces as one space.';
+'of spaces as one space. + and # at the end of a word belong to it: C++ and C# are not C.';
 
 create or replace function pgrecall_internal._words(query text)
 returns table (word text, starts_at integer, ends_at integer, is_joined boolean, is_letter boolean)
@@ -21,7 +23,9 @@ begin atomic
          p.word ~ ('^[' || pgrecall_internal._cjk() || ']$')
   from (
     select r.n, m.n as part, m.word, case m.n when 1 then length(r.match[1]) else 0 end as gap
-    from   regexp_matches(left(query, 4000), '([^[:alnum:]]*)([[:alnum:]]+)', 'g')
+    from   regexp_matches(
+             left(query, 4000),
+             '([^[:alnum:]]*)([[:alnum:]]+(?:[+#]+(?![[:alnum:]+#]))?)', 'g')
              with ordinality as r(match, n)
     cross  join lateral (
       select 1 as n, r.match[2] as word

@@ -11,7 +11,8 @@ language plpgsql immutable parallel safe
 as $$
 declare
   quoted constant text := '(?<![[:alnum:]])"([^"]+)"(?![[:alnum:]])';
-  minus  text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*)';
+  minus  text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*'
+                 '(?:[+#]+(?![[:alnum:]+#]))?)';
   bare   text;
 begin
   -- Only the beginning of a very long text is searched.
@@ -55,7 +56,8 @@ language plpgsql immutable parallel safe
 set search_path from current
 as $$
 declare
-  typed text := '[' || pgrecall_internal._cjk() || ']|[[:alnum:]][-_./@:+#]+[[:alnum:]]';
+  typed text := '[' || pgrecall_internal._cjk() || ']|[[:alnum:]](?:[-_./@:+#]+[[:alnum:]]'
+                || '|[+#]+(?![[:alnum:]+#]))';
   words text;
 begin
   if phrase ~ typed then

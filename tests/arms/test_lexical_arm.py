@@ -168,11 +168,21 @@ def test_identifiers_are_found_as_typed_and_in_parts(
     assert found[0].memory_id == memory_ids[list(IDENTIFIERS).index(text)]
 
 
-def test_an_identifier_as_typed_beats_its_parts(connection: Connection) -> None:
+@pytest.mark.parametrize(
+    ("query", "text", "parts"),
+    [
+        ("JIRA-9921", "JIRA-9921 is open", "JIRA-9922 is like 9921, JIRA says 9921"),
+        ("C++", "Bo writes much C++.", "C, C, and more C"),
+        ("c#", "Bo writes (C#) and more", "C++, C, and C#m"),
+    ],
+)
+def test_an_identifier_as_typed_beats_its_parts(
+    connection: Connection, query: str, text: str, parts: str
+) -> None:
     create(connection)
-    exact, _ = retain(connection, ["JIRA-9921 is open", "JIRA-9922 is like 9921, JIRA says 9921"])
+    exact, _ = retain(connection, [text, parts])
 
-    assert call(connection, "lexical_arm", bank="b", query="JIRA-9921")[0].memory_id == exact
+    assert call(connection, "lexical_arm", bank="b", query=query)[0].memory_id == exact
 
 
 @pytest.mark.parametrize("field", ["context", "fact_key"])

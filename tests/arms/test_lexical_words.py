@@ -170,6 +170,8 @@ LIBRARY = {
     "tower": "東京タワーへ行く",
     "rower": "タワー、東京",
     "cold": "It was -5 degrees in Oslo",
+    "sharp": "Ben writes C#",
+    "plus": "Ben writes C++ and C",
 }
 
 
@@ -196,6 +198,9 @@ LIBRARY = {
         ("-ana", set()),
         ('"release', {"swapped", "deploys", "hamlet"}),
         ('"" "?" oslo', {"cold"}),
+        ('"C#"', {"sharp"}),
+        ('"writes c++ and"', {"plus"}),
+        ("writes -C++", {"sharp"}),
     ],
 )
 def test_quotes_require_and_minus_excludes(
@@ -327,6 +332,7 @@ def test_a_fact_with_none_of_the_words_is_not_found_by_a_collision(
         ("Raise max_client_conn now", "client", "Raise max_[client]_conn now"),
         ("See JIRA-9921, HTTP 502", "jira-9921 http 502", "See [JIRA-9921], [HTTP] [502]"),
         ("a.b@c.org wrote", "a.b@c.org", "[a.b@c.org] wrote"),
+        ("(C++, a+b)", "c++", "([C++], a+b)"),
         ("昨日東京タワーへ行く", "東京タワー", "昨日[東京タワー]へ行く"),
         ("iPhone用の充電器", "充電器 iphone", "[iPhone]用の[充電器]"),
         ("猫 and 犬", "猫", "[猫] and 犬"),

@@ -111,6 +111,9 @@ def test_names_of_another_bank_stay(connection: Connection) -> None:
         ("王 said", {"王"}),
         ("ask 王", {"王"}),
         ("東京のOPS-204は", {"OPS-204"}),
+        ("is C++, or C#, faster than C?", {"C++", "C#", "C"}),
+        ("C++-code", {"C++"}),
+        ("C+", set()),
     ],
 )  # fmt: skip
 def test_names_are_found_as_they_are_written(
@@ -119,7 +122,7 @@ def test_names_are_found_as_they_are_written(
     create(connection)
     known = [
         "one two three four five six 7 8", "Caroline", "@ana_silva", "OPS-204", "田中太郎",
-        "田中", "レオナルド・ダ・ヴィンチ", "アナ", "안나", "王", "王小明",
+        "田中", "レオナルド・ダ・ヴィンチ", "アナ", "안나", "王", "王小明", "C", "C++", "C#",
     ]  # fmt: skip
     retain(connection, [about("a", *known)])
 

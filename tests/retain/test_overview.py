@@ -44,6 +44,7 @@ def found(bank: Connection, words: str, **arguments: Any) -> list[str]:
         ("po ", []),
         ("ana moving", ["Ana moved to Porto"]),
         ("moves an", ["Ana moved to Porto"]),
+        ("c++", []),
         ("deplo", ["Ana leads the deployment of Atlas", "Bo deploys on Fridays"]),
         ("atlas.le", ["Ana leads the deployment of Atlas"]),
         ("deployme", ["Ana leads the deployment of Atlas"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -324,6 +325,20 @@ def test_nothing_of_the_upgrade_is_left_behind(old_database: str) -> None:
     )
     assert left == 0
     assert value(old_database, "select to_regnamespace('pgrecall_upgrade') is null")
+
+
+@pytest.mark.parametrize("name", ["C#", "Ａｎａ"])
+def test_names_of_before_are_found(old_database: str, name: str) -> None:
+    execute(
+        old_database,
+        "select pgrecall.create_bank('b')",
+        f"""select pgrecall.retain('b', '[{{"text": "a", "entities": ["{name}"]}}]')""",
+    )
+
+    migrate(old_database)
+
+    question = f"who knows {unicodedata.normalize('NFKC', name)}?"
+    assert value(old_database, f"select name from pgrecall.query_entities('b', '{question}')")
 
 
 # Many at once, and tables in use
