@@ -149,10 +149,15 @@ def server_under_test() -> Iterator[Server]:
         psql = shutil.which("psql")
         yield _server(dsn, Path(psql).parent if psql else Path(), is_embedded=False)
         return
-    with folder_of_servers() as folder:
-        data = folder / "data"
-        with embedded_server(embedded_version(), data, settings=TEST_SETTINGS) as embedded:
-            yield _server(embedded.dsn, embedded.binaries, is_embedded=True)
+    with folder_of_servers() as folder, server_in(folder / "data", embedded_version()) as server:
+        yield server
+
+
+@contextmanager
+def server_in(data: Path, version: int) -> Iterator[Server]:
+    """Run an embedded server on a data directory."""
+    with embedded_server(version, data, settings=TEST_SETTINGS) as embedded:
+        yield _server(embedded.dsn, embedded.binaries, is_embedded=True)
 
 
 def embedded_version() -> int:
