@@ -75,6 +75,20 @@ def test_a_role_sees_its_banks_in_every_table(
             recalled(tenants, "Ana", bank=bank)
 
 
+@pytest.mark.parametrize("by", ["role", "membership", "setting"])
+def test_no_plan_tells_what_another_bank_holds(tenants: Connection, become: Become, by: str) -> None:
+    tables = column(tenants, "select relation from pgrecall.row_security_status()")
+    tenants.execute("select pgrecall.enable_row_security(%s)", [by])
+    tenants.execute("set local enable_seqscan = off")
+    tenants.execute("set local pgrecall.bank = 'acme'")
+    become("acme")
+
+    for table in tables:
+        for condition in ("bank_id = 'bolt'", "bank_id > 'b'", "true"):
+            plan = column(tenants, f"explain analyze select from {table} where {condition}")
+            assert "Rows Removed" not in "\n".join(plan)
+
+
 def test_a_setting_of_the_role_names_its_bank(database: str) -> None:
     with psycopg.connect(database) as owner:
         for bank in ("acme", "bolt"):
