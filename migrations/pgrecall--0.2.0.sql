@@ -12027,18 +12027,25 @@ set search_path from current
 as $$
 declare
   place text := format('messages[%s]', index);
+  body  jsonb;
   read  pgrecall_internal.message_row;
 begin
-  perform pgrecall_internal._check_keys(
-    place, message, array['session', 'role', 'speaker', 'text', 'sent_at', 'content', 'name']);
+  -- The last six stand in messages of chat APIs, and hold no text.
+  perform pgrecall_internal._check_keys(place, message, array[
+    'session', 'role', 'speaker', 'text', 'sent_at', 'content', 'name',
+    'tool_calls', 'tool_call_id', 'function_call', 'refusal', 'annotations', 'audio']);
   read.n := index + 1;
   if message ? 'content' and message ? 'text' then
     perform pgrecall_internal._raise_invalid_field(
       place || '.content', 'it stands beside text', 'Give one of the two.');
   elsif message ? 'content' then
-    read.text := pgrecall_internal._string_field(
-      place || '.content',
-      pgrecall_internal._content_text(place || '.content', message -> 'content'), true);
+    body := pgrecall_internal._content_text(place || '.content', message -> 'content');
+    if coalesce(body, 'null') in ('null', '""') then
+      perform pgrecall_internal._raise_invalid_field(
+        place || '.content', 'there is no text',
+        'Leave out messages without text, such as those that only call tools.');
+    end if;
+    read.text := pgrecall_internal._string_field(place || '.content', body, true);
   else
     read.text := pgrecall_internal._string_field(place || '.text', message -> 'text', true);
   end if;
@@ -15256,6 +15263,21 @@ $$;
 comment on function pgrecall_internal._columns_of is
 'The columns of a table that are stored, without bank_id and fence_key.';
 
+create or replace function pgrecall_internal._check_creator(what text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  if not has_table_privilege('pgrecall.bank', 'insert') then
+    perform pgrecall_internal._raise_not_permitted(
+      what, 'pgrecall.bank', 'insert', is_any_bank => true);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_creator is
+'Raises 42501 unless the role may create banks; what says what it was about to do.';
+
 create or replace function pgrecall.clone_bank(bank text, new_bank text)
 returns bigint
 language plpgsql volatile parallel unsafe
@@ -15269,6 +15291,7 @@ declare
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_new_bank(new_bank);
+  perform pgrecall_internal._check_creator(format('create bank "%s"', new_bank));
   for part in
     select t.name, t.of_table, pgrecall_internal._columns_of(t.of_table) as columns
     from   pgrecall_internal._bank_tables() as t
@@ -15301,7 +15324,7 @@ $$;
 comment on function pgrecall.clone_bank is
 'Copies a bank with all it holds under a new name, ids and history included; returns how many '
 'memories it has. The two are then independent. Vector indexes are for index_plan(). Errors: '
-'RC001, RC002 bank exists, 22023 unusable name.';
+'RC001, RC002 bank exists, 22023 unusable name, 42501 naming the roles that may.';
 
 create or replace function pgrecall_internal._check_rows(name text, rows jsonb)
 returns void
@@ -15518,6 +15541,9 @@ begin
   then
     perform pgrecall_internal._locked_bank(bank);
   end if;
+  if rows @> '[{"table": "bank"}]' then
+    perform pgrecall_internal._check_creator(format('import bank "%s"', bank));
+  end if;
   begin
     for part in
       select t.name, t.of_table, t.keys, jsonb_agg(r.value -> 'row') as rows
@@ -15559,7 +15585,8 @@ comment on function pgrecall.import_rows is
 'column as it was. Rows that are there already are left out, so an import can be sent again. '
 'Returns how many were stored. All or nothing. Ids stay; where they exceed the sequence id_seq, it '
 'is moved past them; by more than 100,000 needs the right to update it. Errors: RC001, RC002 the '
-'bank holds another row under that key, RC003 unusable row, 22023 unusable name.';
+'bank holds another row under that key, RC003 unusable row, 22023 unusable name, 42501 naming the '
+'roles that may.';
 
 -- retain/update.sql
 -- Updating a memory: a new version takes its place, and the old one is kept as its history.
@@ -20962,7 +20989,9 @@ begin
       hint    = 'Use two words with a dot between them, such as app.bank.';
   end if;
   condition := case by
-    when 'role' then 'bank_id = current_user'
+    -- In the collation of bank_id: else no index would be searched with it, and a role could tell
+    -- from a plan how many rows of another bank a condition of its own finds.
+    when 'role' then 'bank_id = current_user::text collate "default"'
     -- In a subquery it runs once a statement, and an index can be searched with its result.
     when 'membership' then
       'bank_id = any ((select pgrecall_internal._member_banks())::text[])'

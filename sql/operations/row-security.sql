@@ -79,7 +79,9 @@ begin
       hint    = 'Use two words with a dot between them, such as app.bank.';
   end if;
   condition := case by
-    when 'role' then 'bank_id = current_user'
+    -- In the collation of bank_id: else no index would be searched with it, and a role could tell
+    -- from a plan how many rows of another bank a condition of its own finds.
+    when 'role' then 'bank_id = current_user::text collate "default"'
     -- In a subquery it runs once a statement, and an index can be searched with its result.
     when 'membership' then
       'bank_id = any ((select pgrecall_internal._member_banks())::text[])'

@@ -91,18 +91,25 @@ set search_path from current
 as $$
 declare
   place text := format('messages[%s]', index);
+  body  jsonb;
   read  pgrecall_internal.message_row;
 begin
-  perform pgrecall_internal._check_keys(
-    place, message, array['session', 'role', 'speaker', 'text', 'sent_at', 'content', 'name']);
+  -- The last six stand in messages of chat APIs, and hold no text.
+  perform pgrecall_internal._check_keys(place, message, array[
+    'session', 'role', 'speaker', 'text', 'sent_at', 'content', 'name',
+    'tool_calls', 'tool_call_id', 'function_call', 'refusal', 'annotations', 'audio']);
   read.n := index + 1;
   if message ? 'content' and message ? 'text' then
     perform pgrecall_internal._raise_invalid_field(
       place || '.content', 'it stands beside text', 'Give one of the two.');
   elsif message ? 'content' then
-    read.text := pgrecall_internal._string_field(
-      place || '.content',
-      pgrecall_internal._content_text(place || '.content', message -> 'content'), true);
+    body := pgrecall_internal._content_text(place || '.content', message -> 'content');
+    if coalesce(body, 'null') in ('null', '""') then
+      perform pgrecall_internal._raise_invalid_field(
+        place || '.content', 'there is no text',
+        'Leave out messages without text, such as those that only call tools.');
+    end if;
+    read.text := pgrecall_internal._string_field(place || '.content', body, true);
   else
     read.text := pgrecall_internal._string_field(place || '.text', message -> 'text', true);
   end if;

@@ -54,6 +54,21 @@ $$;
 comment on function pgrecall_internal._columns_of is
 'The columns of a table that are stored, without bank_id and fence_key.';
 
+create or replace function pgrecall_internal._check_creator(what text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  if not has_table_privilege('pgrecall.bank', 'insert') then
+    perform pgrecall_internal._raise_not_permitted(
+      what, 'pgrecall.bank', 'insert', is_any_bank => true);
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_creator is
+'Raises 42501 unless the role may create banks; what says what it was about to do.';
+
 create or replace function pgrecall.clone_bank(bank text, new_bank text)
 returns bigint
 language plpgsql volatile parallel unsafe
@@ -67,6 +82,7 @@ declare
 begin
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_new_bank(new_bank);
+  perform pgrecall_internal._check_creator(format('create bank "%s"', new_bank));
   for part in
     select t.name, t.of_table, pgrecall_internal._columns_of(t.of_table) as columns
     from   pgrecall_internal._bank_tables() as t
@@ -99,7 +115,7 @@ $$;
 comment on function pgrecall.clone_bank is
 'Copies a bank with all it holds under a new name, ids and history included; returns how many '
 'memories it has. The two are then independent. Vector indexes are for index_plan(). Errors: '
-'RC001, RC002 bank exists, 22023 unusable name.';
+'RC001, RC002 bank exists, 22023 unusable name, 42501 naming the roles that may.';
 
 create or replace function pgrecall_internal._check_rows(name text, rows jsonb)
 returns void
@@ -316,6 +332,9 @@ begin
   then
     perform pgrecall_internal._locked_bank(bank);
   end if;
+  if rows @> '[{"table": "bank"}]' then
+    perform pgrecall_internal._check_creator(format('import bank "%s"', bank));
+  end if;
   begin
     for part in
       select t.name, t.of_table, t.keys, jsonb_agg(r.value -> 'row') as rows
@@ -357,4 +376,5 @@ comment on function pgrecall.import_rows is
 'column as it was. Rows that are there already are left out, so an import can be sent again. '
 'Returns how many were stored. All or nothing. Ids stay; where they exceed the sequence id_seq, it '
 'is moved past them; by more than 100,000 needs the right to update it. Errors: RC001, RC002 the '
-'bank holds another row under that key, RC003 unusable row, 22023 unusable name.';
+'bank holds another row under that key, RC003 unusable row, 22023 unusable name, 42501 naming the '
+'roles that may.';

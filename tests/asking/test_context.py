@@ -253,6 +253,11 @@ def test_messages_of_chat_apis_are_retained_as_they_are(
         {"role": "user", "content": "Where is Atlas?", "name": "Ana"},
         {"role": "user", "content": parts},
         {"role": "user", "text": "Where is Atlas?", "speaker": "Ana"},
+        {"role": "tool", "content": "In Rome.", "tool_call_id": "call-1"},
+        {
+            **{"role": "assistant", "content": "Rome.", "refusal": None, "annotations": []},
+            **{"audio": None, "function_call": None, "tool_calls": None},
+        },
     ]
 
     pgrecall.retain_messages("b", messages)
@@ -260,4 +265,5 @@ def test_messages_of_chat_apis_are_retained_as_they_are(
     stored = "select role || ':' || coalesce(speaker, '') || ':' || text from pgrecall.message"
     assert column(connection, f"{stored} order by message_id") == [
         *("system::Be brief.", "user:Ana:Where is Atlas?", "user::one\ntwo"),
+        *("tool::In Rome.", "assistant::Rome."),
     ]

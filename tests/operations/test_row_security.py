@@ -75,6 +75,22 @@ def test_a_role_sees_its_banks_in_every_table(
             recalled(tenants, "Ana", bank=bank)
 
 
+@pytest.mark.parametrize("by", ["role", "membership", "setting"])
+def test_no_plan_tells_what_another_bank_holds(
+    tenants: Connection, become: Become, by: str
+) -> None:
+    tables = column(tenants, "select relation from pgrecall.row_security_status()")
+    tenants.execute("select pgrecall.enable_row_security(%s)", [by])
+    tenants.execute("set local enable_seqscan = off")
+    tenants.execute("set local pgrecall.bank = 'acme'")
+    become("acme")
+
+    for table in tables:
+        for condition in ("bank_id = 'bolt'", "bank_id > 'b'", "true"):
+            plan = column(tenants, f"explain analyze select from {table} where {condition}")
+            assert "Rows Removed" not in "\n".join(plan)
+
+
 def test_a_setting_of_the_role_names_its_bank(database: str) -> None:
     with psycopg.connect(database) as owner:
         for bank in ("acme", "bolt"):
@@ -209,6 +225,29 @@ def test_who_may_not_create_a_bank_is_told_who_may(connection: Connection) -> No
     with pytest.raises(NotPermitted, match='role "acme" may not create bank "c"') as caught:
         Recall(connection).create_bank("c")
     assert "t_admin" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        ("clone_bank('acme', 'c')", 'create bank "c"'),
+        (
+            "import_rows('acme', (select jsonb_agg(r) from pgrecall.exported_rows('acme') as r))",
+            'import bank "acme"',
+        ),
+    ],
+)
+def test_who_may_not_copy_a_bank_is_told_who_may(
+    connection: Connection, call: str, what: str
+) -> None:
+    connection.execute("select pgrecall.create_roles('t')")
+    connection.execute("select pgrecall.enable_row_security()")
+    connection.execute("create role acme in role t_writer")
+    fill(connection, "acme")
+    connection.execute("set local role acme")
+
+    with refused(connection, "42501", f'role "acme" may not {what}', "t_admin"):
+        connection.execute(f"select pgrecall.{call}")
 
 
 def test_the_admin_sees_every_bank_and_a_tenant_its_own(connection: Connection) -> None:
