@@ -245,6 +245,32 @@ def test_what_a_replaced_fact_states_leads_on_less_and_what_is_not_known_yet_now
 
 
 @pytest.mark.parametrize(
+    ("during", "boss"),
+    [
+        ("[2025-06-01, 2025-07-01)", "Cy"),
+        ("[2025-06-01, 2026-03-01)", "Cy"),
+        ("[2026-03-01, 2026-03-02)", "Dan"),
+        ("(,2026-01-01)", "Cy"),
+        ("[2999-01-01,)", "Eve"),
+    ],
+)
+def test_a_window_asks_for_the_relation_that_held_in_it(
+    connection: Connection, during: str, boss: str
+) -> None:
+    create(connection)
+    held = {"Cy": (None, "2026-03-01"), "Dan": ("2026-03-01", "2999-01-01"), "Eve": ("2999-01-01",)}
+    for name, valid in held.items():
+        fact = related(f"{name} has a houseboat.", "Bo", "reports_to", name)
+        fact["relations"][0].update(zip(("valid_from", "valid_to"), valid, strict=False))
+        retain(connection, [fact])
+
+    found = reached(connection, "Who was the boss of Bo?", during=during)
+
+    score = found.pop(f"{boss} has a houseboat.").score
+    assert all(other.score < 0.8 * score for other in found.values())
+
+
+@pytest.mark.parametrize(
     ("query", "answers"),
     [
         ("Why did the shop stay shut on Monday?", ["A fuse had blown."]),
