@@ -9359,9 +9359,10 @@ comment on function pgrecall.path is
 -- membership) and of causes in the seven languages of the temporal grammar. A word, or a phrase of
 -- up to three, has meanings of the form "noun>kind": the word names the target of a relation of
 -- that kind from X; "noun<kind": the source of one to X; "verb>kind" and "verb<kind": X does it to
--- the target, or to the source; "link>cause", "link>effect" and "link>root": causal links to
--- causes, to effects, and to the cause behind all others. Option relation_words adds words to it,
--- for a call or for a bank. _asked_edges() finds the words of a question; no sentence is parsed.
+-- the target, or to the source; "link>cause", "link>effect", "link>root" and "link>prevention":
+-- causal links to causes, to effects, to the cause behind all others, and to what prevented it.
+-- Option relation_words adds words to it, for a call or for a bank. _asked_edges() finds the words
+-- of a question; no sentence is parsed.
 create or replace function pgrecall_internal._relation_rows()
 returns table (forth text, back text, nouns text, inverse_nouns text, verbs text,
                inverse_verbs text)
@@ -9524,7 +9525,7 @@ comment on function pgrecall_internal._relation_rows is
 
 create or replace function pgrecall_internal._cause_rows()
 returns table (direction text, words text)
-language sql immutable parallel safe rows 3
+language sql immutable parallel safe rows 4
 begin atomic
   values
     ('cause',
@@ -9532,8 +9533,7 @@ begin atomic
      'brought about,brought on,triggered,trigger,trigger for,behind,due to,how come,what made,'
      'explains,explain,explanation,responsible,responsible for,blame,to blame,owing to,prompted,'
      'accounts for,gave rise to,contributed to,set off,sparked,provoked,stems,stemmed,culprit,'
-     'thanks to,down to,grounds for,averted,prevented,stopped,spared,avoided,thwarted,hindered,'
-     'forestalled,'
+     'thanks to,down to,grounds for,'
      'warum,wieso,weshalb,ursache,grund,por qué,causa,motivo,pourquoi,raison,perché,waarom,'
      'oorzaak,reden,por que,razão'),
     ('effect',
@@ -9553,11 +9553,13 @@ begin atomic
      'trace back,trace,traced,go back,goes back,went back,back to,very first,first thing,'
      'first domino,kicked off,kick off,in motion,starting point,genesis,seed of,'
      'grundursache,auslöser,ursprung,cause première,causa raíz,causa raiz,causa prima,'
-     'causa profunda,grondoorzaak');
+     'causa profunda,grondoorzaak'),
+    ('prevention',
+     'averted,prevented,stopped,spared,avoided,thwarted,hindered,forestalled');
 end;
 comment on function pgrecall_internal._cause_rows is
-'The lexicon of causal links: words that ask for causes, for effects, and for the root of all '
-'causes.';
+'The lexicon of causal links: words that ask for causes, for effects, for the root of all causes, '
+'and for what prevents.';
 
 create or replace function pgrecall_internal._relation_words()
 returns jsonb
@@ -9640,7 +9642,8 @@ comment on function pgrecall.default_relation_words is
 
 create or replace function pgrecall_internal._asked_edges(
   request pgrecall_internal.request,
-  out keys text[], out bits integer[], out causes text, out is_root boolean)
+  out keys text[], out bits integer[], out causes text, out is_root boolean,
+  out is_prevention boolean)
 language plpgsql stable parallel safe
 set search_path from current
 set plan_cache_mode = force_generic_plan
@@ -9684,6 +9687,7 @@ begin
     keys := '{}';
     bits := '{}';
     is_root := false;
+    is_prevention := false;
     return;
   end if;
 
@@ -9733,21 +9737,23 @@ begin
   )
   select coalesce((select array_agg(k.key order by k.key) from key k), '{}'),
          coalesce((select array_agg(k.bits order by k.key) from key k), '{}'),
-         (select case a.kind when 'root' then 'cause' else a.kind end
+         (select case when a.kind in ('root', 'prevention') then 'cause' else a.kind end
           from   asked a
           where  a.role = 'link'
           order  by a.more desc, a.n
           limit  1),
-         coalesce((select bool_or(a.kind = 'root') from asked a where a.role = 'link'), false)
-  into   keys, bits, causes, is_root;
+         coalesce((select bool_or(a.kind = 'root') from asked a where a.role = 'link'), false),
+         coalesce((select bool_or(a.kind = 'prevention') from asked a where a.role = 'link'), false)
+  into   keys, bits, causes, is_root, is_prevention;
 end;
 $$;
 comment on function pgrecall_internal._asked_edges is
 'The edges that a query asks for. keys: kinds of relations with the direction in which to follow '
 'them, reports_to> along and reports_to< against the relation. bits: the words of the query that '
 'ask for the key, one bit each. causes: cause or effect, the direction of causal links. is_root: '
-'whether the query asks for the cause behind all others. A noun gives the direction itself, a verb '
-'by its position before or after the name.';
+'whether the query asks for the cause behind all others. is_prevention: whether it asks for what '
+'prevented something. A noun gives the direction itself, a verb by its position before or after the '
+'name.';
 
 -- graph/walk.sql
 -- Walks along relations from the entities that a question names, and from those that the best hits
@@ -9947,7 +9953,8 @@ comment on function pgrecall_internal._walked is
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
 -- for are walked (walk.sql). Where it asks for no cause, a path of causal links is as short as any
 -- other, and such a link weighs ten times a mention behind one clear hit and less behind a crowd:
--- of the events of a month, those with causes would outvote the others. Where it names somebody,
+-- of the events of a month, those with causes would outvote the others. What prevents something is
+-- no cause of it: beside causes it counts a tenth, unless it is asked for. Where it names somebody,
 -- causes are those of hits about them: of other hits with causal links a twentieth counts. So
 -- chains of relations, causes and their roots, facts that share a rare entity, and what was said
 -- just before or after come from one graph.
@@ -10003,6 +10010,8 @@ declare
   decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
   asked      record := pgrecall_internal._asked_edges(request);
+  prevention constant double precision := case
+    when asked.causes is null or asked.is_prevention then 1 else 0.1 end;
   walked     record := pgrecall_internal._walked(
     request, asked.keys, asked.bits, hit_ids, hit_masses, entity_ids, entity_masses);
   -- The nodes that hold mass now: one for each way of having come there.
@@ -10086,7 +10095,8 @@ begin
         from (
           -- An update has the causes of what it updated, which would take a share of them, or
           -- its place.
-          (select o.to_id as id, o.weight,
+          (select o.to_id as id,
+                  o.weight * case o.kind when 'prevents' then prevention else 1 end as weight,
                   case o.kind when 'temporal' then null when 'caused_by' then '*cause'
                               else '*effect' end as label
            from   pgrecall.link o
@@ -10100,7 +10110,7 @@ begin
                     limit  1) end
            limit  100)
           union all
-          (select i.from_id, i.weight,
+          (select i.from_id, i.weight * case i.kind when 'prevents' then prevention else 1 end,
                   case i.kind when 'temporal' then null when 'caused_by' then '*effect'
                               else '*cause' end
            from   pgrecall.link i

@@ -14,7 +14,8 @@
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
 -- for are walked (walk.sql). Where it asks for no cause, a path of causal links is as short as any
 -- other, and such a link weighs ten times a mention behind one clear hit and less behind a crowd:
--- of the events of a month, those with causes would outvote the others. Where it names somebody,
+-- of the events of a month, those with causes would outvote the others. What prevents something is
+-- no cause of it: beside causes it counts a tenth, unless it is asked for. Where it names somebody,
 -- causes are those of hits about them: of other hits with causal links a twentieth counts. So
 -- chains of relations, causes and their roots, facts that share a rare entity, and what was said
 -- just before or after come from one graph.
@@ -70,6 +71,8 @@ declare
   decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
   asked      record := pgrecall_internal._asked_edges(request);
+  prevention constant double precision := case
+    when asked.causes is null or asked.is_prevention then 1 else 0.1 end;
   walked     record := pgrecall_internal._walked(
     request, asked.keys, asked.bits, hit_ids, hit_masses, entity_ids, entity_masses);
   -- The nodes that hold mass now: one for each way of having come there.
@@ -153,7 +156,8 @@ begin
         from (
           -- An update has the causes of what it updated, which would take a share of them, or
           -- its place.
-          (select o.to_id as id, o.weight,
+          (select o.to_id as id,
+                  o.weight * case o.kind when 'prevents' then prevention else 1 end as weight,
                   case o.kind when 'temporal' then null when 'caused_by' then '*cause'
                               else '*effect' end as label
            from   pgrecall.link o
@@ -167,7 +171,7 @@ begin
                     limit  1) end
            limit  100)
           union all
-          (select i.from_id, i.weight,
+          (select i.from_id, i.weight * case i.kind when 'prevents' then prevention else 1 end,
                   case i.kind when 'temporal' then null when 'caused_by' then '*effect'
                               else '*cause' end
            from   pgrecall.link i

@@ -329,6 +329,29 @@ def test_a_direction_that_is_asked_for_counts_more_than_the_other(connection: Co
     assert then["Bread ran out."].score > 2 * then["A fuse had blown."].score
 
 
+def test_what_prevents_is_a_cause_only_where_there_is_no_other_or_it_is_asked_for(
+    connection: Connection,
+) -> None:
+    create(connection)
+    prevents = {"text": "A guard stood by.", "links": [{"kind": "prevents", "to_index": 0}]}
+    retain(connection, [{"text": "The shop stayed shut."}, prevents])
+    alone = reached(connection, "Why did the shop stay shut?")["A guard stood by."].score
+    retain(
+        connection,
+        [
+            {"text": "The shop stayed shut."},
+            {"text": "A fuse had blown.", "links": [{"kind": "causes", "to_index": 0}]},
+        ],
+    )
+
+    why = reached(connection, "Why did the shop stay shut?")
+    what = reached(connection, "What prevented that the shop stayed shut?")
+
+    assert why["A guard stood by."].score < 0.5 * why["A fuse had blown."].score
+    assert why["A guard stood by."].score < 0.5 * alone
+    assert what["A guard stood by."].score == pytest.approx(what["A fuse had blown."].score)
+
+
 def test_a_circle_of_causes_ends(connection: Connection) -> None:
     create(connection)
     first, second = retain(connection, ["The shop stayed shut.", "A fuse had blown."])
