@@ -71,8 +71,6 @@ declare
   decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
   asked      record := pgrecall_internal._asked_edges(request);
-  prevention constant double precision := case
-    when asked.causes is null or asked.is_prevention then 1 else 0.1 end;
   walked     record := pgrecall_internal._walked(
     request, asked.keys, asked.bits, hit_ids, hit_masses, entity_ids, entity_masses);
   -- The nodes that hold mass now: one for each way of having come there.
@@ -153,11 +151,13 @@ begin
                                  -- 1 for one hit, 1 / n for n alike.
                                  select sum(m ^ 2) / nullif(sum(m) ^ 2, 0)
                                  from   unnest(hit_masses) as m), 1) end
+               * case when l.is_prevention and not asked.is_prevention and bool_or(
+                             l.label = '*' || asked.causes and not l.is_prevention) over ()
+                      then 0.1 else 1 end
         from (
           -- An update has the causes of what it updated, which would take a share of them, or
           -- its place.
-          (select o.to_id as id,
-                  o.weight * case o.kind when 'prevents' then prevention else 1 end as weight,
+          (select o.to_id as id, o.weight, o.kind = 'prevents' as is_prevention,
                   case o.kind when 'temporal' then null when 'caused_by' then '*cause'
                               else '*effect' end as label
            from   pgrecall.link o
@@ -171,7 +171,7 @@ begin
                     limit  1) end
            limit  100)
           union all
-          (select i.from_id, i.weight * case i.kind when 'prevents' then prevention else 1 end,
+          (select i.from_id, i.weight, i.kind = 'prevents',
                   case i.kind when 'temporal' then null when 'caused_by' then '*effect'
                               else '*cause' end
            from   pgrecall.link i

@@ -398,5 +398,5 @@ comment on function pgrecall_internal._asked_edges is
 'them, reports_to> along and reports_to< against the relation. bits: the words of the query that '
 'ask for the key, one bit each. causes: cause or effect, the direction of causal links. is_root: '
 'whether the query asks for the cause behind all others. is_prevention: whether it asks for what '
-'prevented something. A noun gives the direction itself, a verb by its position before or after the '
-'name.';
+'prevented something. A noun gives the direction itself, a verb by its position before or after '
+'the name.';

@@ -335,7 +335,10 @@ def test_what_prevents_is_a_cause_only_where_there_is_no_other_or_it_is_asked_fo
     create(connection)
     prevents = {"text": "A guard stood by.", "links": [{"kind": "prevents", "to_index": 0}]}
     retain(connection, [{"text": "The shop stayed shut."}, prevents])
-    alone = reached(connection, "Why did the shop stay shut?")["A guard stood by."].score
+    alone, asked = (
+        reached(connection, query)["A guard stood by."].score
+        for query in ("Why did the shop stay shut?", "What averted that the shop stayed shut?")
+    )
     retain(
         connection,
         [
@@ -349,6 +352,7 @@ def test_what_prevents_is_a_cause_only_where_there_is_no_other_or_it_is_asked_fo
 
     assert why["A guard stood by."].score < 0.5 * why["A fuse had blown."].score
     assert why["A guard stood by."].score < 0.5 * alone
+    assert alone == pytest.approx(asked)
     assert what["A guard stood by."].score == pytest.approx(what["A fuse had blown."].score)
 
 
