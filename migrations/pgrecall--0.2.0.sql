@@ -3161,7 +3161,8 @@ comment on function pgrecall_internal._visible_sql is
 --
 -- lexemes() is the only place where a text is cut into terms; documents and queries go through it
 -- alike. Words are stemmed by the text search configuration of the bank. Identifiers, codes, dates
--- and addresses are also kept as typed, so that "max_client_conn" is found exactly.
+-- and addresses are also kept as typed, so that "max_client_conn" is found exactly. Amounts are also
+-- kept as others write them: 512MB as 512 and MB, and 1,299.00 as 1299.
 -- Chinese, Japanese and Korean are cut into pairs of letters.
 -- All functions are SQL without tables: the planner inlines them.
 -- A change here makes stored weights and new queries disagree until a full refresh_statistics().
@@ -3200,21 +3201,39 @@ comment on function pgrecall_internal._spaced is
 'A text without Chinese, Japanese and Korean, and with spaces between the parts of identifiers: '
 'max_client_conn becomes max client conn.';
 
+create or replace function pgrecall_internal._with_amounts(content text)
+returns text
+language sql immutable parallel safe
+return case when content ~ '[0-9](?:[[:alpha:]]|[,.''’][0-9]{3})' then regexp_replace(
+  regexp_replace(
+    content,
+    '\m([0-9]{1,3})(?:[,.''’]([0-9]{3}))(?:[,.''’]([0-9]{3}))?(?:[,.''’]([0-9]{3}))?(?![0-9])',
+    '\& \1\2\3\4', 'g'),
+  '\m([0-9]+)([[:alpha:]]+)\M', '\& \1 \2', 'g') else content end;
+comment on function pgrecall_internal._with_amounts is
+'A text with the numbers in it whose digits are in groups also without the signs between these, and '
+'those with a unit also apart from it: 1,299 1299 for 1,299, 512MB 512 MB for 512MB.';
+
 create or replace function pgrecall.lexemes(config regconfig, content text)
 returns setof pgrecall.lexeme_frequency
 language sql immutable parallel safe
 begin atomic
-  with normalised as materialized (select pgrecall_internal._normalised(lexemes.content) as content)
+  with normalised as materialized (
+    select n.content,
+           regexp_replace(n.content, '[' || pgrecall_internal._cjk() || ']+', ' ', 'g') as spelt
+    from   (select pgrecall_internal._normalised(lexemes.content) offset 0) as n(content)
+  )
   select u.lexeme, sum(u.frequency)::integer
   from   normalised as t
   cross  join lateral (
     select w.lexeme, cardinality(w.positions)
-    from   unnest(to_tsvector(config, pgrecall_internal._spaced(t.content))) as w
+    from   unnest(to_tsvector(
+             config, pgrecall_internal._spaced(pgrecall_internal._with_amounts(t.spelt)))) as w
     union all
     -- Identifiers, codes, dates, addresses as typed.
     select lower(i.match[1]), 1
     from   regexp_matches(
-             regexp_replace(t.content, '[' || pgrecall_internal._cjk() || ']+', ' ', 'g'),
+             t.spelt,
              '[[:alnum:]]+(?:(?:[-_./@:+#]+[[:alnum:]]+)+(?:[+#]+(?![[:alnum:]+#]))?'
              '|[+#]+(?![[:alnum:]+#]))', 'g'
            ) as i(match)
@@ -3234,9 +3253,10 @@ begin atomic
 end;
 comment on function pgrecall.lexemes is
 'The lexemes of a text and how often each occurs in it: words as the configuration stems them, '
-'identifiers as typed, Chinese, Japanese and Korean by pairs of letters. The text is read in '
-'Unicode form NFKC. Letters with and without accents are different, unless the configuration '
-'removes the accents, as one with the dictionary unaccent does.';
+'identifiers as typed, 512MB also as 512 and MB, 1,299 also as 1299, Chinese, Japanese and Korean '
+'by pairs of letters. The text is read in Unicode form NFKC. Letters with and without accents are '
+'different, unless the configuration removes the accents, as one with the dictionary unaccent '
+'does.';
 
 create or replace function pgrecall_internal._field_lexemes(
   config regconfig, content text, context text, context_weight double precision,
@@ -7663,8 +7683,9 @@ comment on function pgrecall_internal._arms_found is 'The arms that have any of 
 -- The key arm: memories whose fact_key occurs in the query, the strongest signal.
 --
 -- A key is compared as a whole, in any case and Unicode form: every run of one to five words of the
--- query is looked up in the index on keys, and so is the whole query. A longer key is more
--- specific, so its length is the score.
+-- query is looked up in the index on keys, and so is the whole query. Words end at spaces and, in a
+-- second reading, at signs within them that identifiers seldom have, as in "node.js's" and
+-- "pool.size=30". A longer key is more specific, so its length is the score.
 create or replace function pgrecall_internal._key_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -7679,10 +7700,8 @@ as $$
 declare
   result pgrecall_internal.arm_result;
   asked  text := lower(request.query);
-  words  text[];
-  spaced text[];  -- the same, each after a space
-  heads  text[];  -- the words without the punctuation before them
-  tails  text[];  -- each after a space, without the punctuation behind them
+  signs  constant text :=  -- of the second reading
+    '(?<=[^[:space:]])[^[:alnum:][:space:]._+#@/$%~:-]+(?=[[:alnum:]_])';
 begin
   result.is_run := coalesce((
     select true from pgrecall.memory m
@@ -7697,12 +7716,6 @@ begin
     result.reason := 'the bank has facts with keys';
     return result;
   end if;
-  select array_agg(w.word order by w.n), array_agg(' ' || w.word order by w.n),
-         array_agg(regexp_replace(w.word, '^[^[:alnum:]._+#@/$~-]+', '') order by w.n),
-         array_agg(' ' || regexp_replace(w.word, '[^[:alnum:]_+#/$%-]+$', '') order by w.n)
-  into   words, spaced, heads, tails
-  from   unnest((regexp_split_to_array(left(asked, 2000), '\s+'))[:200])
-           with ordinality as w(word, n);
   with key as (
     select k.key, bool_or(k.is_given) as is_given
     from (
@@ -7716,9 +7729,27 @@ begin
                regexp_replace(w.head, '[^[:alnum:]_+#/$%-]+$', ''),
                w.head || w.b_tail, w.head || w.b || w.c_tail, w.head || w.b || w.c || w.d_tail,
                w.head || w.b || w.c || w.d || w.e_tail]), false
-      from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], heads, tails[2:],
-                    tails[3:], tails[4:], tails[5:])
-               as w(a, b, c, d, e, head, b_tail, c_tail, d_tail, e_tail)
+      from (
+        select left(asked, 2000)
+        union all
+        select regexp_replace(left(asked, 2000), signs, ' ', 'g') where asked ~ signs
+      ) as t(reading)
+      cross  join lateral (
+        -- spaced: the words, each after a space. heads: without the punctuation before them. tails:
+        -- each after a space, without the punctuation behind it.
+        select array_agg(x.word order by x.n) as words,
+               array_agg(' ' || x.word order by x.n) as spaced,
+               array_agg(regexp_replace(x.word, '^[^[:alnum:]._+#@/$~-]+', '') order by x.n)
+                 as heads,
+               array_agg(' ' || regexp_replace(x.word, '[^[:alnum:]_+#/$%-]+$', '') order by x.n)
+                 as tails
+        from   unnest((regexp_split_to_array(t.reading, '\s+'))[:200])
+                 with ordinality as x(word, n)
+      ) as l
+      cross  join lateral unnest(
+        l.words, l.spaced[2:], l.spaced[3:], l.spaced[4:], l.spaced[5:], l.heads, l.tails[2:],
+        l.tails[3:], l.tails[4:], l.tails[5:])
+          as w(a, b, c, d, e, head, b_tail, c_tail, d_tail, e_tail)
       union all
       select lower(pgrecall_internal._normalised(btrim(x, E' \t\r\n'))), true
       from   jsonb_array_elements_text(case
@@ -7781,8 +7812,9 @@ end;
 $$;
 comment on function pgrecall.key_arm is
 'Memories whose fact_key occurs in the query as whole words, in any case and Unicode form: a run '
-'of one to five of the first 200 words, or the whole query. score is the length of the key: a '
-'longer key is more specific. Errors: RC001, RC008, RC011, 22023.';
+'of one to five of the first 200 words, or the whole query. Words end at spaces, and also at signs '
+'within them other than ._+#@/$%~:-, so that node.js stands in "node.js''s". score is the length '
+'of the key: a longer key is more specific. Errors: RC001, RC008, RC011, 22023.';
 
 -- arms/semantic.sql
 -- The semantic arm: memories whose embeddings are nearest to that of the query, by cosine.
@@ -9359,9 +9391,10 @@ comment on function pgrecall.path is
 -- membership) and of causes in the seven languages of the temporal grammar. A word, or a phrase of
 -- up to three, has meanings of the form "noun>kind": the word names the target of a relation of
 -- that kind from X; "noun<kind": the source of one to X; "verb>kind" and "verb<kind": X does it to
--- the target, or to the source; "link>cause", "link>effect" and "link>root": causal links to
--- causes, to effects, and to the cause behind all others. Option relation_words adds words to it,
--- for a call or for a bank. _asked_edges() finds the words of a question; no sentence is parsed.
+-- the target, or to the source; "link>cause", "link>effect", "link>root" and "link>prevention":
+-- causal links to causes, to effects, to the cause behind all others, and to what prevented it.
+-- Option relation_words adds words to it, for a call or for a bank. _asked_edges() finds the words
+-- of a question; no sentence is parsed.
 create or replace function pgrecall_internal._relation_rows()
 returns table (forth text, back text, nouns text, inverse_nouns text, verbs text,
                inverse_verbs text)
@@ -9524,7 +9557,7 @@ comment on function pgrecall_internal._relation_rows is
 
 create or replace function pgrecall_internal._cause_rows()
 returns table (direction text, words text)
-language sql immutable parallel safe rows 3
+language sql immutable parallel safe rows 4
 begin atomic
   values
     ('cause',
@@ -9532,8 +9565,7 @@ begin atomic
      'brought about,brought on,triggered,trigger,trigger for,behind,due to,how come,what made,'
      'explains,explain,explanation,responsible,responsible for,blame,to blame,owing to,prompted,'
      'accounts for,gave rise to,contributed to,set off,sparked,provoked,stems,stemmed,culprit,'
-     'thanks to,down to,grounds for,averted,prevented,stopped,spared,avoided,thwarted,hindered,'
-     'forestalled,'
+     'thanks to,down to,grounds for,'
      'warum,wieso,weshalb,ursache,grund,por qué,causa,motivo,pourquoi,raison,perché,waarom,'
      'oorzaak,reden,por que,razão'),
     ('effect',
@@ -9553,11 +9585,13 @@ begin atomic
      'trace back,trace,traced,go back,goes back,went back,back to,very first,first thing,'
      'first domino,kicked off,kick off,in motion,starting point,genesis,seed of,'
      'grundursache,auslöser,ursprung,cause première,causa raíz,causa raiz,causa prima,'
-     'causa profunda,grondoorzaak');
+     'causa profunda,grondoorzaak'),
+    ('prevention',
+     'averted,prevented,stopped,spared,avoided,thwarted,hindered,forestalled');
 end;
 comment on function pgrecall_internal._cause_rows is
-'The lexicon of causal links: words that ask for causes, for effects, and for the root of all '
-'causes.';
+'The lexicon of causal links: words that ask for causes, for effects, for the root of all causes, '
+'and for what prevents.';
 
 create or replace function pgrecall_internal._relation_words()
 returns jsonb
@@ -9640,7 +9674,8 @@ comment on function pgrecall.default_relation_words is
 
 create or replace function pgrecall_internal._asked_edges(
   request pgrecall_internal.request,
-  out keys text[], out bits integer[], out causes text, out is_root boolean)
+  out keys text[], out bits integer[], out causes text, out is_root boolean,
+  out is_prevention boolean)
 language plpgsql stable parallel safe
 set search_path from current
 set plan_cache_mode = force_generic_plan
@@ -9684,6 +9719,7 @@ begin
     keys := '{}';
     bits := '{}';
     is_root := false;
+    is_prevention := false;
     return;
   end if;
 
@@ -9733,21 +9769,23 @@ begin
   )
   select coalesce((select array_agg(k.key order by k.key) from key k), '{}'),
          coalesce((select array_agg(k.bits order by k.key) from key k), '{}'),
-         (select case a.kind when 'root' then 'cause' else a.kind end
+         (select case when a.kind in ('root', 'prevention') then 'cause' else a.kind end
           from   asked a
           where  a.role = 'link'
           order  by a.more desc, a.n
           limit  1),
-         coalesce((select bool_or(a.kind = 'root') from asked a where a.role = 'link'), false)
-  into   keys, bits, causes, is_root;
+         coalesce((select bool_or(a.kind = 'root') from asked a where a.role = 'link'), false),
+         coalesce((select bool_or(a.kind = 'prevention') from asked a where a.role = 'link'), false)
+  into   keys, bits, causes, is_root, is_prevention;
 end;
 $$;
 comment on function pgrecall_internal._asked_edges is
 'The edges that a query asks for. keys: kinds of relations with the direction in which to follow '
 'them, reports_to> along and reports_to< against the relation. bits: the words of the query that '
 'ask for the key, one bit each. causes: cause or effect, the direction of causal links. is_root: '
-'whether the query asks for the cause behind all others. A noun gives the direction itself, a verb '
-'by its position before or after the name.';
+'whether the query asks for the cause behind all others. is_prevention: whether it asks for what '
+'prevented something. A noun gives the direction itself, a verb by its position before or after '
+'the name.';
 
 -- graph/walk.sql
 -- Walks along relations from the entities that a question names, and from those that the best hits
@@ -9788,7 +9826,15 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   bank      constant text := (request.bank).bank_id;
-  is_former constant boolean := request.options ->> 'prefer' = 'former';
+  -- The time that the question asks about: its window, else all of the past, else now.
+  since     constant timestamptz := case
+    when request.during is not null then coalesce(lower(request.during), '-infinity')
+    when request.options ->> 'prefer' = 'former' then '-infinity'
+    else request.as_of end;
+  until     constant timestamptz := case
+    when request.during is null then request.as_of
+    else coalesce(upper(request.during) - (not upper_inc(request.during))::integer
+                                          * interval '1 microsecond', 'infinity') end;
 begin
   -- The walk is a long statement. Planning it takes 6% of the first recall of a session.
   if not exists (select from pgrecall.relation r where r.bank_id = bank) then
@@ -9857,14 +9903,15 @@ begin
            limit  100)
         ) as r
         cross  join lateral (
-          -- A relation that had ended by then, or whose fact had, counts less.
-          select case when is_former or least(r.valid_to, m.valid_to) > request.as_of is not false
+          -- A relation that did not hold then, or whose fact had ended, counts less.
+          select case when least(r.valid_to, m.valid_to) > since is not false
+                       and r.valid_from <= until is not false
                       then 1 else 0.3 end::double precision as weight
           from   pgrecall.memory m
           where  m.bank_id = bank and m.memory_id = r.memory_id and m.valid_from <= request.as_of
           limit  1
         ) as f
-        where  r.valid_from is null or r.valid_from <= request.as_of
+        where  r.valid_from is null or r.valid_from <= greatest(request.as_of, until)
         group  by r.label
       ) as l
       left   join lateral (
@@ -9916,10 +9963,10 @@ $$;
 comment on function pgrecall_internal._walked is
 'The facts that state the relations on the paths that a question asks for, best first. score is '
 'the mass of the start, divided at each entity by the number of relations of the same kind and '
-'direction, of which those that have ended count 0.3, x 0.6 for each relation after the first, x 4 '
-'for each word that asks for one, x 80 s ^ 6, where s is the similarity of the kinds on the path '
-'to the question, on the scale of the bank. paths: as _activated() writes them. keys and bits: '
-'those of _asked_edges().';
+'direction, of which those that do not hold in the window of the question, or now, count 0.3, '
+'x 0.6 for each relation after the first, x 4 for each word that asks for one, x 80 s ^ 6, where s '
+'is the similarity of the kinds on the path to the question, on the scale of the bank. paths: as '
+'_activated() writes them. keys and bits: those of _asked_edges().';
 
 -- graph/activation.sql
 -- Spreading activation: what the graph leads to from hits and from the entities that a query names.
@@ -9938,7 +9985,8 @@ comment on function pgrecall_internal._walked is
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
 -- for are walked (walk.sql). Where it asks for no cause, a path of causal links is as short as any
 -- other, and such a link weighs ten times a mention behind one clear hit and less behind a crowd:
--- of the events of a month, those with causes would outvote the others. Where it names somebody,
+-- of the events of a month, those with causes would outvote the others. What prevents something is
+-- no cause of it: beside causes it counts a tenth, unless it is asked for. Where it names somebody,
 -- causes are those of hits about them: of other hits with causal links a twentieth counts. So
 -- chains of relations, causes and their roots, facts that share a rare entity, and what was said
 -- just before or after come from one graph.
@@ -10074,10 +10122,13 @@ begin
                                  -- 1 for one hit, 1 / n for n alike.
                                  select sum(m ^ 2) / nullif(sum(m) ^ 2, 0)
                                  from   unnest(hit_masses) as m), 1) end
+               * case when l.is_prevention and not asked.is_prevention and bool_or(
+                             l.label = '*' || asked.causes and not l.is_prevention) over ()
+                      then 0.1 else 1 end
         from (
           -- An update has the causes of what it updated, which would take a share of them, or
           -- its place.
-          (select o.to_id as id, o.weight,
+          (select o.to_id as id, o.weight, o.kind = 'prevents' as is_prevention,
                   case o.kind when 'temporal' then null when 'caused_by' then '*cause'
                               else '*effect' end as label
            from   pgrecall.link o
@@ -10091,7 +10142,7 @@ begin
                     limit  1) end
            limit  100)
           union all
-          (select i.from_id, i.weight,
+          (select i.from_id, i.weight, i.kind = 'prevents',
                   case i.kind when 'temporal' then null when 'caused_by' then '*effect'
                               else '*cause' end
            from   pgrecall.link i
@@ -16245,17 +16296,21 @@ begin
       select array[r.n, i.n, w.n], w.match[1],
              i.is_hit or coalesce((
                select bool_or(l.lexeme in (select unnest(wanted)))
-               from   unnest(tsvector_to_array(to_tsvector(config, w.match[1]))) as l(lexeme)
+               from   unnest(tsvector_to_array(to_tsvector(
+                        config, pgrecall_internal._with_amounts(w.match[1])))) as l(lexeme)
              ), false)
       from   run r,
              -- Once for each identifier, not for each of its parts: a text may be one long
              -- identifier.
              lateral (
-               select x.match, x.n, lower(x.match[1]) in (select unnest(wanted)) as is_hit
+               select x.match, x.n,
+                      lower(x.match[1]) in (select unnest(wanted))
+                      or x.match[1] ~ '^[0-9].*[,.''’]'
+                         and translate(x.match[1], ',.''’', '') in (select unnest(wanted)) as is_hit
                from   regexp_matches(
                         r.run,
-                        format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*(?:[+#]+(?![%1$s+#]))?|[^%1$s]+',
-                               inside), 'g'
+                        format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*(?:[+#]+(?![%1$s+#]))?'
+                               '|[0-9]{1,3}(?:[,''’][0-9]{3})+(?![0-9])|[^%1$s]+', inside), 'g'
                       ) with ordinality as x(match, n)
                offset 0
              ) as i,
@@ -18238,7 +18293,7 @@ declare
   as_text      text := format('nullif(format(''%%s'', %s), '''')', value);
 begin
   select t.typcategory into kind from pg_type t where t.oid = found_column.atttypid;
-  if field in ('text', 'context', 'fact_type') then
+  if field in ('text', 'context', 'fact_type', 'fact_key') then
     return format('to_jsonb(%s)', as_text);
   elsif field = 'metadata' then
     return format('jsonb_build_object(%L::text, %s)', name,
@@ -18387,14 +18442,14 @@ begin
     'occurred', case when occurred is not null then to_jsonb(array[occurred]) end,
     'entities', case when cardinality(entities) > 0 then to_jsonb(entities) end));
   for field, names in select e.key, e.value from jsonb_each(fields) as e loop
-    if field not in ('context', 'fact_type', 'mentioned_at', 'expires_at', 'confidence', 'tags',
-                     'metadata')
+    if field not in ('context', 'fact_type', 'fact_key', 'mentioned_at', 'expires_at',
+                     'confidence', 'tags', 'metadata')
     then
       raise exception using
         errcode = 'invalid_parameter_value',
         message = format('fields cannot have "%s"', field),
-        hint    = 'They are context, fact_type, mentioned_at, expires_at, confidence, tags and '
-                  'metadata.';
+        hint    = 'They are context, fact_type, fact_key, mentioned_at, expires_at, confidence, '
+                  'tags and metadata.';
     end if;
     names := case jsonb_typeof(names) when 'array' then names else jsonb_build_array(names) end;
     if jsonb_array_length(names) = 0
@@ -18628,17 +18683,18 @@ comment on function pgrecall.attach_table is
 'Makes the rows of a table of your own memories of a bank. key and text name columns, occurred a '
 'column of times or ranges, entities columns with a name, an array of names, or jsonb as retain() '
 'takes it. fields names columns for other fields: {"context": "title", "tags": ["labels"]}, of '
-'context, fact_type, mentioned_at, expires_at, confidence, tags and metadata. Nothing is copied '
-'yet: call sync_table() until it is complete. From now on triggers note changes. apply => '
-'''later'': sync_table() brings them into the bank; ''commit'': the changing transaction does so '
-'when it commits, and has the bank for itself meanwhile. A memory has the source_id '
-'schema.table:key, and the key in its metadata. A changed row ends its memory and gets a new one, '
-'or with is_history_kept => false replaces it; a deleted row, one without a text, or one that '
-'cannot be stored, has no memory. Call it again with other columns, and all rows are read again. '
-'The owner of the table calls it, and the triggers run with the owner''s rights; a change is '
-'refused where row security hides the bank from the owner. Locks the table against writers for a '
-'moment. Errors: RC001, RC008, 22004, 22023 naming the column or table that does not fit, 42501 '
-'not the owner.';
+'context, fact_type, fact_key (such as the number of a ticket, so that it is found by it), '
+'mentioned_at, expires_at, confidence, tags and metadata. Nothing is copied yet: call '
+'sync_table() until it is complete. From now on triggers note changes. apply => ''later'': '
+'sync_table() brings them into the bank; ''commit'': the changing transaction does so when it '
+'commits, and has the bank for itself meanwhile. A memory has the source_id schema.table:key, and '
+'the key in its metadata. A changed row ends its memory and gets a new one, or with '
+'is_history_kept => false replaces it; a deleted row, one without a text, or one that cannot be '
+'stored, has no memory. Call it again with other columns, and all rows are read again. The owner '
+'of the table calls it, and the triggers run with the owner''s rights; a change is refused where '
+'row security hides the bank from the owner. Locks the table against writers for a moment. '
+'Errors: RC001, RC008, 22004, 22023 naming the column or table that does not fit, 42501 not the '
+'owner.';
 
 create or replace function pgrecall.detach_table(
   bank text, relation text, is_forgotten boolean default false)
@@ -19687,8 +19743,9 @@ comment on function pgrecall.unsupersede is
 -- and its proof_count is the sum of all. As of earlier times all of them are found. A memory is
 -- merged only into one that is kept, so that chains of ever less similar memories do not collapse.
 -- A memory of a row of an attached table is not merged: it changes, and goes, with its row.
--- Texts are grouped by sorting, and one search finds what is similar to a memory that has a
--- counterpart in all else, so that the work is n log n in the memories of the bank.
+-- Texts are grouped by sorting, and one search of the vector index finds what is similar to a memory
+-- that has a counterpart in all else, so that the work is n log n in the memories of the bank.
+-- Without an index only memories that agree in all else are compared, each with each.
 create or replace function pgrecall_internal._duplicates(
   bank text, min_similarity double precision, top_k integer)
 returns table (kept_id bigint, memory_id bigint, similarity double precision)
@@ -19700,7 +19757,8 @@ set enable_nestloop = off
 set jit = off
 as $$
 declare
-  owner pgrecall.bank := pgrecall_internal._bank(bank);
+  owner      pgrecall.bank := pgrecall_internal._bank(bank);
+  is_indexed constant boolean := (pgrecall_internal._hnsw_index(owner)).index_name is not null;
 begin
   return query
   with current as materialized (
@@ -19731,6 +19789,38 @@ begin
            array_agg(u.memory_id) filter (where u.alike > 1) as searched
     from   (select c.memory_id, count(*) over (partition by c.likeness) as alike
             from   current c) as u
+    where  is_indexed
+  ),
+  alike as materialized (
+    select array_agg(c.memory_id) as ids, array_agg(e.embedding) as embeddings
+    from   current c
+    join   pgrecall.embedding e
+      on   e.bank_id = _duplicates.bank and e.memory_id = c.memory_id
+      and  e.model = coalesce(owner.embedding_model, '') and e.kind = 'text'
+    where  not is_indexed
+    group  by c.likeness
+    having count(*) > 1
+  ),
+  near as (
+    select x.from_id, x.to_id, x.similarity
+    from   counted n
+    -- Among current ones: those that were merged before are as similar.
+    cross  join lateral pgrecall_internal._similar_memories(
+             owner, coalesce(n.searched, '{}'), min_similarity, among => n.ids) as x
+    union all
+    select f.id, x.id, x.similarity
+    from   alike g
+    cross  join lateral unnest(g.ids, g.embeddings) as f(id, embedding)
+    cross  join lateral (
+      select t.id, least(pgrecall_internal._similarity(
+               1 - (t.embedding <=> f.embedding), owner.low_cosine, owner.high_cosine), 1)
+               as similarity
+      from   unnest(g.ids, g.embeddings) as t(id, embedding)
+      where  t.id <> f.id
+      order  by t.embedding <=> f.embedding, t.id desc
+      limit  5
+    ) as x
+    where  x.similarity >= min_similarity
   ),
   pair as (
     select c.memory_id, first_value(c.memory_id) over same as other_id,
@@ -19741,10 +19831,7 @@ begin
     select case when a.place > b.place then a.memory_id else b.memory_id end as memory_id,
            case when a.place > b.place then b.memory_id else a.memory_id end as other_id,
            least(a.place, b.place) as other_place, x.similarity
-    from   counted n
-    -- Among current ones: those that were merged before are as similar.
-    cross  join lateral pgrecall_internal._similar_memories(
-             owner, coalesce(n.searched, '{}'), min_similarity, among => n.ids) as x
+    from   near x
     join   current a on a.memory_id = x.from_id
     join   current b on b.memory_id = x.to_id and b.likeness = a.likeness
   ),
@@ -19829,7 +19916,8 @@ $$;
 comment on function pgrecall.consolidate is
 'Merges current memories that say the same: they have the same type, key, occurred, entities, '
 'numbers and negations, and the same text except for case and spaces, or a similarity of '
-'min_similarity where one is among the 5 nearest of the other. The memory of the most trusted '
+'min_similarity where one is among the 5 nearest of the other, without a vector index of those '
+'that agree in the rest. The memory of the most trusted '
 'source is kept; among equals, the one with the highest confidence, then the latest. The others '
 'end now and point to it, and their proof counts are added up. dry_run, the default, only lists '
 'the pairs, at most top_k; call it again until it returns none. Memories of attached tables are '

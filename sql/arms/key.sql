@@ -1,8 +1,9 @@
 -- The key arm: memories whose fact_key occurs in the query, the strongest signal.
 --
 -- A key is compared as a whole, in any case and Unicode form: every run of one to five words of the
--- query is looked up in the index on keys, and so is the whole query. A longer key is more
--- specific, so its length is the score.
+-- query is looked up in the index on keys, and so is the whole query. Words end at spaces and, in a
+-- second reading, at signs within them that identifiers seldom have, as in "node.js's" and
+-- "pool.size=30". A longer key is more specific, so its length is the score.
 create or replace function pgrecall_internal._key_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -17,10 +18,8 @@ as $$
 declare
   result pgrecall_internal.arm_result;
   asked  text := lower(request.query);
-  words  text[];
-  spaced text[];  -- the same, each after a space
-  heads  text[];  -- the words without the punctuation before them
-  tails  text[];  -- each after a space, without the punctuation behind them
+  signs  constant text :=  -- of the second reading
+    '(?<=[^[:space:]])[^[:alnum:][:space:]._+#@/$%~:-]+(?=[[:alnum:]_])';
 begin
   result.is_run := coalesce((
     select true from pgrecall.memory m
@@ -35,12 +34,6 @@ begin
     result.reason := 'the bank has facts with keys';
     return result;
   end if;
-  select array_agg(w.word order by w.n), array_agg(' ' || w.word order by w.n),
-         array_agg(regexp_replace(w.word, '^[^[:alnum:]._+#@/$~-]+', '') order by w.n),
-         array_agg(' ' || regexp_replace(w.word, '[^[:alnum:]_+#/$%-]+$', '') order by w.n)
-  into   words, spaced, heads, tails
-  from   unnest((regexp_split_to_array(left(asked, 2000), '\s+'))[:200])
-           with ordinality as w(word, n);
   with key as (
     select k.key, bool_or(k.is_given) as is_given
     from (
@@ -54,9 +47,27 @@ begin
                regexp_replace(w.head, '[^[:alnum:]_+#/$%-]+$', ''),
                w.head || w.b_tail, w.head || w.b || w.c_tail, w.head || w.b || w.c || w.d_tail,
                w.head || w.b || w.c || w.d || w.e_tail]), false
-      from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], heads, tails[2:],
-                    tails[3:], tails[4:], tails[5:])
-               as w(a, b, c, d, e, head, b_tail, c_tail, d_tail, e_tail)
+      from (
+        select left(asked, 2000)
+        union all
+        select regexp_replace(left(asked, 2000), signs, ' ', 'g') where asked ~ signs
+      ) as t(reading)
+      cross  join lateral (
+        -- spaced: the words, each after a space. heads: without the punctuation before them. tails:
+        -- each after a space, without the punctuation behind it.
+        select array_agg(x.word order by x.n) as words,
+               array_agg(' ' || x.word order by x.n) as spaced,
+               array_agg(regexp_replace(x.word, '^[^[:alnum:]._+#@/$~-]+', '') order by x.n)
+                 as heads,
+               array_agg(' ' || regexp_replace(x.word, '[^[:alnum:]_+#/$%-]+$', '') order by x.n)
+                 as tails
+        from   unnest((regexp_split_to_array(t.reading, '\s+'))[:200])
+                 with ordinality as x(word, n)
+      ) as l
+      cross  join lateral unnest(
+        l.words, l.spaced[2:], l.spaced[3:], l.spaced[4:], l.spaced[5:], l.heads, l.tails[2:],
+        l.tails[3:], l.tails[4:], l.tails[5:])
+          as w(a, b, c, d, e, head, b_tail, c_tail, d_tail, e_tail)
       union all
       select lower(pgrecall_internal._normalised(btrim(x, E' \t\r\n'))), true
       from   jsonb_array_elements_text(case
@@ -119,5 +130,6 @@ end;
 $$;
 comment on function pgrecall.key_arm is
 'Memories whose fact_key occurs in the query as whole words, in any case and Unicode form: a run '
-'of one to five of the first 200 words, or the whole query. score is the length of the key: a '
-'longer key is more specific. Errors: RC001, RC008, RC011, 22023.';
+'of one to five of the first 200 words, or the whole query. Words end at spaces, and also at signs '
+'within them other than ._+#@/$%~:-, so that node.js stands in "node.js''s". score is the length '
+'of the key: a longer key is more specific. Errors: RC001, RC008, RC011, 22023.';

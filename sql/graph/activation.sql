@@ -14,7 +14,8 @@
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
 -- for are walked (walk.sql). Where it asks for no cause, a path of causal links is as short as any
 -- other, and such a link weighs ten times a mention behind one clear hit and less behind a crowd:
--- of the events of a month, those with causes would outvote the others. Where it names somebody,
+-- of the events of a month, those with causes would outvote the others. What prevents something is
+-- no cause of it: beside causes it counts a tenth, unless it is asked for. Where it names somebody,
 -- causes are those of hits about them: of other hits with causal links a twentieth counts. So
 -- chains of relations, causes and their roots, facts that share a rare entity, and what was said
 -- just before or after come from one graph.
@@ -150,10 +151,13 @@ begin
                                  -- 1 for one hit, 1 / n for n alike.
                                  select sum(m ^ 2) / nullif(sum(m) ^ 2, 0)
                                  from   unnest(hit_masses) as m), 1) end
+               * case when l.is_prevention and not asked.is_prevention and bool_or(
+                             l.label = '*' || asked.causes and not l.is_prevention) over ()
+                      then 0.1 else 1 end
         from (
           -- An update has the causes of what it updated, which would take a share of them, or
           -- its place.
-          (select o.to_id as id, o.weight,
+          (select o.to_id as id, o.weight, o.kind = 'prevents' as is_prevention,
                   case o.kind when 'temporal' then null when 'caused_by' then '*cause'
                               else '*effect' end as label
            from   pgrecall.link o
@@ -167,7 +171,7 @@ begin
                     limit  1) end
            limit  100)
           union all
-          (select i.from_id, i.weight,
+          (select i.from_id, i.weight, i.kind = 'prevents',
                   case i.kind when 'temporal' then null when 'caused_by' then '*effect'
                               else '*cause' end
            from   pgrecall.link i

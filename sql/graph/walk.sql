@@ -36,7 +36,15 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   bank      constant text := (request.bank).bank_id;
-  is_former constant boolean := request.options ->> 'prefer' = 'former';
+  -- The time that the question asks about: its window, else all of the past, else now.
+  since     constant timestamptz := case
+    when request.during is not null then coalesce(lower(request.during), '-infinity')
+    when request.options ->> 'prefer' = 'former' then '-infinity'
+    else request.as_of end;
+  until     constant timestamptz := case
+    when request.during is null then request.as_of
+    else coalesce(upper(request.during) - (not upper_inc(request.during))::integer
+                                          * interval '1 microsecond', 'infinity') end;
 begin
   -- The walk is a long statement. Planning it takes 6% of the first recall of a session.
   if not exists (select from pgrecall.relation r where r.bank_id = bank) then
@@ -105,14 +113,15 @@ begin
            limit  100)
         ) as r
         cross  join lateral (
-          -- A relation that had ended by then, or whose fact had, counts less.
-          select case when is_former or least(r.valid_to, m.valid_to) > request.as_of is not false
+          -- A relation that did not hold then, or whose fact had ended, counts less.
+          select case when least(r.valid_to, m.valid_to) > since is not false
+                       and r.valid_from <= until is not false
                       then 1 else 0.3 end::double precision as weight
           from   pgrecall.memory m
           where  m.bank_id = bank and m.memory_id = r.memory_id and m.valid_from <= request.as_of
           limit  1
         ) as f
-        where  r.valid_from is null or r.valid_from <= request.as_of
+        where  r.valid_from is null or r.valid_from <= greatest(request.as_of, until)
         group  by r.label
       ) as l
       left   join lateral (
@@ -164,7 +173,7 @@ $$;
 comment on function pgrecall_internal._walked is
 'The facts that state the relations on the paths that a question asks for, best first. score is '
 'the mass of the start, divided at each entity by the number of relations of the same kind and '
-'direction, of which those that have ended count 0.3, x 0.6 for each relation after the first, x 4 '
-'for each word that asks for one, x 80 s ^ 6, where s is the similarity of the kinds on the path '
-'to the question, on the scale of the bank. paths: as _activated() writes them. keys and bits: '
-'those of _asked_edges().';
+'direction, of which those that do not hold in the window of the question, or now, count 0.3, '
+'x 0.6 for each relation after the first, x 4 for each word that asks for one, x 80 s ^ 6, where s '
+'is the similarity of the kinds on the path to the question, on the scale of the bank. paths: as '
+'_activated() writes them. keys and bits: those of _asked_edges().';

@@ -5,9 +5,10 @@
 -- membership) and of causes in the seven languages of the temporal grammar. A word, or a phrase of
 -- up to three, has meanings of the form "noun>kind": the word names the target of a relation of
 -- that kind from X; "noun<kind": the source of one to X; "verb>kind" and "verb<kind": X does it to
--- the target, or to the source; "link>cause", "link>effect" and "link>root": causal links to
--- causes, to effects, and to the cause behind all others. Option relation_words adds words to it,
--- for a call or for a bank. _asked_edges() finds the words of a question; no sentence is parsed.
+-- the target, or to the source; "link>cause", "link>effect", "link>root" and "link>prevention":
+-- causal links to causes, to effects, to the cause behind all others, and to what prevented it.
+-- Option relation_words adds words to it, for a call or for a bank. _asked_edges() finds the words
+-- of a question; no sentence is parsed.
 create or replace function pgrecall_internal._relation_rows()
 returns table (forth text, back text, nouns text, inverse_nouns text, verbs text,
                inverse_verbs text)
@@ -170,7 +171,7 @@ comment on function pgrecall_internal._relation_rows is
 
 create or replace function pgrecall_internal._cause_rows()
 returns table (direction text, words text)
-language sql immutable parallel safe rows 3
+language sql immutable parallel safe rows 4
 begin atomic
   values
     ('cause',
@@ -178,8 +179,7 @@ begin atomic
      'brought about,brought on,triggered,trigger,trigger for,behind,due to,how come,what made,'
      'explains,explain,explanation,responsible,responsible for,blame,to blame,owing to,prompted,'
      'accounts for,gave rise to,contributed to,set off,sparked,provoked,stems,stemmed,culprit,'
-     'thanks to,down to,grounds for,averted,prevented,stopped,spared,avoided,thwarted,hindered,'
-     'forestalled,'
+     'thanks to,down to,grounds for,'
      'warum,wieso,weshalb,ursache,grund,por qué,causa,motivo,pourquoi,raison,perché,waarom,'
      'oorzaak,reden,por que,razão'),
     ('effect',
@@ -199,11 +199,13 @@ begin atomic
      'trace back,trace,traced,go back,goes back,went back,back to,very first,first thing,'
      'first domino,kicked off,kick off,in motion,starting point,genesis,seed of,'
      'grundursache,auslöser,ursprung,cause première,causa raíz,causa raiz,causa prima,'
-     'causa profunda,grondoorzaak');
+     'causa profunda,grondoorzaak'),
+    ('prevention',
+     'averted,prevented,stopped,spared,avoided,thwarted,hindered,forestalled');
 end;
 comment on function pgrecall_internal._cause_rows is
-'The lexicon of causal links: words that ask for causes, for effects, and for the root of all '
-'causes.';
+'The lexicon of causal links: words that ask for causes, for effects, for the root of all causes, '
+'and for what prevents.';
 
 create or replace function pgrecall_internal._relation_words()
 returns jsonb
@@ -286,7 +288,8 @@ comment on function pgrecall.default_relation_words is
 
 create or replace function pgrecall_internal._asked_edges(
   request pgrecall_internal.request,
-  out keys text[], out bits integer[], out causes text, out is_root boolean)
+  out keys text[], out bits integer[], out causes text, out is_root boolean,
+  out is_prevention boolean)
 language plpgsql stable parallel safe
 set search_path from current
 set plan_cache_mode = force_generic_plan
@@ -330,6 +333,7 @@ begin
     keys := '{}';
     bits := '{}';
     is_root := false;
+    is_prevention := false;
     return;
   end if;
 
@@ -379,18 +383,20 @@ begin
   )
   select coalesce((select array_agg(k.key order by k.key) from key k), '{}'),
          coalesce((select array_agg(k.bits order by k.key) from key k), '{}'),
-         (select case a.kind when 'root' then 'cause' else a.kind end
+         (select case when a.kind in ('root', 'prevention') then 'cause' else a.kind end
           from   asked a
           where  a.role = 'link'
           order  by a.more desc, a.n
           limit  1),
-         coalesce((select bool_or(a.kind = 'root') from asked a where a.role = 'link'), false)
-  into   keys, bits, causes, is_root;
+         coalesce((select bool_or(a.kind = 'root') from asked a where a.role = 'link'), false),
+         coalesce((select bool_or(a.kind = 'prevention') from asked a where a.role = 'link'), false)
+  into   keys, bits, causes, is_root, is_prevention;
 end;
 $$;
 comment on function pgrecall_internal._asked_edges is
 'The edges that a query asks for. keys: kinds of relations with the direction in which to follow '
 'them, reports_to> along and reports_to< against the relation. bits: the words of the query that '
 'ask for the key, one bit each. causes: cause or effect, the direction of causal links. is_root: '
-'whether the query asks for the cause behind all others. A noun gives the direction itself, a verb '
-'by its position before or after the name.';
+'whether the query asks for the cause behind all others. is_prevention: whether it asks for what '
+'prevented something. A noun gives the direction itself, a verb by its position before or after '
+'the name.';

@@ -145,7 +145,7 @@ declare
   as_text      text := format('nullif(format(''%%s'', %s), '''')', value);
 begin
   select t.typcategory into kind from pg_type t where t.oid = found_column.atttypid;
-  if field in ('text', 'context', 'fact_type') then
+  if field in ('text', 'context', 'fact_type', 'fact_key') then
     return format('to_jsonb(%s)', as_text);
   elsif field = 'metadata' then
     return format('jsonb_build_object(%L::text, %s)', name,
@@ -294,14 +294,14 @@ begin
     'occurred', case when occurred is not null then to_jsonb(array[occurred]) end,
     'entities', case when cardinality(entities) > 0 then to_jsonb(entities) end));
   for field, names in select e.key, e.value from jsonb_each(fields) as e loop
-    if field not in ('context', 'fact_type', 'mentioned_at', 'expires_at', 'confidence', 'tags',
-                     'metadata')
+    if field not in ('context', 'fact_type', 'fact_key', 'mentioned_at', 'expires_at',
+                     'confidence', 'tags', 'metadata')
     then
       raise exception using
         errcode = 'invalid_parameter_value',
         message = format('fields cannot have "%s"', field),
-        hint    = 'They are context, fact_type, mentioned_at, expires_at, confidence, tags and '
-                  'metadata.';
+        hint    = 'They are context, fact_type, fact_key, mentioned_at, expires_at, confidence, '
+                  'tags and metadata.';
     end if;
     names := case jsonb_typeof(names) when 'array' then names else jsonb_build_array(names) end;
     if jsonb_array_length(names) = 0
@@ -535,17 +535,18 @@ comment on function pgrecall.attach_table is
 'Makes the rows of a table of your own memories of a bank. key and text name columns, occurred a '
 'column of times or ranges, entities columns with a name, an array of names, or jsonb as retain() '
 'takes it. fields names columns for other fields: {"context": "title", "tags": ["labels"]}, of '
-'context, fact_type, mentioned_at, expires_at, confidence, tags and metadata. Nothing is copied '
-'yet: call sync_table() until it is complete. From now on triggers note changes. apply => '
-'''later'': sync_table() brings them into the bank; ''commit'': the changing transaction does so '
-'when it commits, and has the bank for itself meanwhile. A memory has the source_id '
-'schema.table:key, and the key in its metadata. A changed row ends its memory and gets a new one, '
-'or with is_history_kept => false replaces it; a deleted row, one without a text, or one that '
-'cannot be stored, has no memory. Call it again with other columns, and all rows are read again. '
-'The owner of the table calls it, and the triggers run with the owner''s rights; a change is '
-'refused where row security hides the bank from the owner. Locks the table against writers for a '
-'moment. Errors: RC001, RC008, 22004, 22023 naming the column or table that does not fit, 42501 '
-'not the owner.';
+'context, fact_type, fact_key (such as the number of a ticket, so that it is found by it), '
+'mentioned_at, expires_at, confidence, tags and metadata. Nothing is copied yet: call '
+'sync_table() until it is complete. From now on triggers note changes. apply => ''later'': '
+'sync_table() brings them into the bank; ''commit'': the changing transaction does so when it '
+'commits, and has the bank for itself meanwhile. A memory has the source_id schema.table:key, and '
+'the key in its metadata. A changed row ends its memory and gets a new one, or with '
+'is_history_kept => false replaces it; a deleted row, one without a text, or one that cannot be '
+'stored, has no memory. Call it again with other columns, and all rows are read again. The owner '
+'of the table calls it, and the triggers run with the owner''s rights; a change is refused where '
+'row security hides the bank from the owner. Locks the table against writers for a moment. '
+'Errors: RC001, RC008, 22004, 22023 naming the column or table that does not fit, 42501 not the '
+'owner.';
 
 create or replace function pgrecall.detach_table(
   bank text, relation text, is_forgotten boolean default false)

@@ -7,8 +7,9 @@
 -- and its proof_count is the sum of all. As of earlier times all of them are found. A memory is
 -- merged only into one that is kept, so that chains of ever less similar memories do not collapse.
 -- A memory of a row of an attached table is not merged: it changes, and goes, with its row.
--- Texts are grouped by sorting, and one search finds what is similar to a memory that has a
--- counterpart in all else, so that the work is n log n in the memories of the bank.
+-- Texts are grouped by sorting, and one search of the vector index finds what is similar to a memory
+-- that has a counterpart in all else, so that the work is n log n in the memories of the bank.
+-- Without an index only memories that agree in all else are compared, each with each.
 create or replace function pgrecall_internal._duplicates(
   bank text, min_similarity double precision, top_k integer)
 returns table (kept_id bigint, memory_id bigint, similarity double precision)
@@ -20,7 +21,8 @@ set enable_nestloop = off
 set jit = off
 as $$
 declare
-  owner pgrecall.bank := pgrecall_internal._bank(bank);
+  owner      pgrecall.bank := pgrecall_internal._bank(bank);
+  is_indexed constant boolean := (pgrecall_internal._hnsw_index(owner)).index_name is not null;
 begin
   return query
   with current as materialized (
@@ -51,6 +53,38 @@ begin
            array_agg(u.memory_id) filter (where u.alike > 1) as searched
     from   (select c.memory_id, count(*) over (partition by c.likeness) as alike
             from   current c) as u
+    where  is_indexed
+  ),
+  alike as materialized (
+    select array_agg(c.memory_id) as ids, array_agg(e.embedding) as embeddings
+    from   current c
+    join   pgrecall.embedding e
+      on   e.bank_id = _duplicates.bank and e.memory_id = c.memory_id
+      and  e.model = coalesce(owner.embedding_model, '') and e.kind = 'text'
+    where  not is_indexed
+    group  by c.likeness
+    having count(*) > 1
+  ),
+  near as (
+    select x.from_id, x.to_id, x.similarity
+    from   counted n
+    -- Among current ones: those that were merged before are as similar.
+    cross  join lateral pgrecall_internal._similar_memories(
+             owner, coalesce(n.searched, '{}'), min_similarity, among => n.ids) as x
+    union all
+    select f.id, x.id, x.similarity
+    from   alike g
+    cross  join lateral unnest(g.ids, g.embeddings) as f(id, embedding)
+    cross  join lateral (
+      select t.id, least(pgrecall_internal._similarity(
+               1 - (t.embedding <=> f.embedding), owner.low_cosine, owner.high_cosine), 1)
+               as similarity
+      from   unnest(g.ids, g.embeddings) as t(id, embedding)
+      where  t.id <> f.id
+      order  by t.embedding <=> f.embedding, t.id desc
+      limit  5
+    ) as x
+    where  x.similarity >= min_similarity
   ),
   pair as (
     select c.memory_id, first_value(c.memory_id) over same as other_id,
@@ -61,10 +95,7 @@ begin
     select case when a.place > b.place then a.memory_id else b.memory_id end as memory_id,
            case when a.place > b.place then b.memory_id else a.memory_id end as other_id,
            least(a.place, b.place) as other_place, x.similarity
-    from   counted n
-    -- Among current ones: those that were merged before are as similar.
-    cross  join lateral pgrecall_internal._similar_memories(
-             owner, coalesce(n.searched, '{}'), min_similarity, among => n.ids) as x
+    from   near x
     join   current a on a.memory_id = x.from_id
     join   current b on b.memory_id = x.to_id and b.likeness = a.likeness
   ),
@@ -149,7 +180,8 @@ $$;
 comment on function pgrecall.consolidate is
 'Merges current memories that say the same: they have the same type, key, occurred, entities, '
 'numbers and negations, and the same text except for case and spaces, or a similarity of '
-'min_similarity where one is among the 5 nearest of the other. The memory of the most trusted '
+'min_similarity where one is among the 5 nearest of the other, without a vector index of those '
+'that agree in the rest. The memory of the most trusted '
 'source is kept; among equals, the one with the highest confidence, then the latest. The others '
 'end now and point to it, and their proof counts are added up. dry_run, the default, only lists '
 'the pairs, at most top_k; call it again until it returns none. Memories of attached tables are '

@@ -100,17 +100,21 @@ begin
       select array[r.n, i.n, w.n], w.match[1],
              i.is_hit or coalesce((
                select bool_or(l.lexeme in (select unnest(wanted)))
-               from   unnest(tsvector_to_array(to_tsvector(config, w.match[1]))) as l(lexeme)
+               from   unnest(tsvector_to_array(to_tsvector(
+                        config, pgrecall_internal._with_amounts(w.match[1])))) as l(lexeme)
              ), false)
       from   run r,
              -- Once for each identifier, not for each of its parts: a text may be one long
              -- identifier.
              lateral (
-               select x.match, x.n, lower(x.match[1]) in (select unnest(wanted)) as is_hit
+               select x.match, x.n,
+                      lower(x.match[1]) in (select unnest(wanted))
+                      or x.match[1] ~ '^[0-9].*[,.''’]'
+                         and translate(x.match[1], ',.''’', '') in (select unnest(wanted)) as is_hit
                from   regexp_matches(
                         r.run,
-                        format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*(?:[+#]+(?![%1$s+#]))?|[^%1$s]+',
-                               inside), 'g'
+                        format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*(?:[+#]+(?![%1$s+#]))?'
+                               '|[0-9]{1,3}(?:[,''’][0-9]{3})+(?![0-9])|[^%1$s]+', inside), 'g'
                       ) with ordinality as x(match, n)
                offset 0
              ) as i,

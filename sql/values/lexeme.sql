@@ -2,7 +2,8 @@
 --
 -- lexemes() is the only place where a text is cut into terms; documents and queries go through it
 -- alike. Words are stemmed by the text search configuration of the bank. Identifiers, codes, dates
--- and addresses are also kept as typed, so that "max_client_conn" is found exactly.
+-- and addresses are also kept as typed, so that "max_client_conn" is found exactly. Amounts are also
+-- kept as others write them: 512MB as 512 and MB, and 1,299.00 as 1299.
 -- Chinese, Japanese and Korean are cut into pairs of letters.
 -- All functions are SQL without tables: the planner inlines them.
 -- A change here makes stored weights and new queries disagree until a full refresh_statistics().
@@ -41,21 +42,39 @@ comment on function pgrecall_internal._spaced is
 'A text without Chinese, Japanese and Korean, and with spaces between the parts of identifiers: '
 'max_client_conn becomes max client conn.';
 
+create or replace function pgrecall_internal._with_amounts(content text)
+returns text
+language sql immutable parallel safe
+return case when content ~ '[0-9](?:[[:alpha:]]|[,.''’][0-9]{3})' then regexp_replace(
+  regexp_replace(
+    content,
+    '\m([0-9]{1,3})(?:[,.''’]([0-9]{3}))(?:[,.''’]([0-9]{3}))?(?:[,.''’]([0-9]{3}))?(?![0-9])',
+    '\& \1\2\3\4', 'g'),
+  '\m([0-9]+)([[:alpha:]]+)\M', '\& \1 \2', 'g') else content end;
+comment on function pgrecall_internal._with_amounts is
+'A text with the numbers in it whose digits are in groups also without the signs between these, and '
+'those with a unit also apart from it: 1,299 1299 for 1,299, 512MB 512 MB for 512MB.';
+
 create or replace function pgrecall.lexemes(config regconfig, content text)
 returns setof pgrecall.lexeme_frequency
 language sql immutable parallel safe
 begin atomic
-  with normalised as materialized (select pgrecall_internal._normalised(lexemes.content) as content)
+  with normalised as materialized (
+    select n.content,
+           regexp_replace(n.content, '[' || pgrecall_internal._cjk() || ']+', ' ', 'g') as spelt
+    from   (select pgrecall_internal._normalised(lexemes.content) offset 0) as n(content)
+  )
   select u.lexeme, sum(u.frequency)::integer
   from   normalised as t
   cross  join lateral (
     select w.lexeme, cardinality(w.positions)
-    from   unnest(to_tsvector(config, pgrecall_internal._spaced(t.content))) as w
+    from   unnest(to_tsvector(
+             config, pgrecall_internal._spaced(pgrecall_internal._with_amounts(t.spelt)))) as w
     union all
     -- Identifiers, codes, dates, addresses as typed.
     select lower(i.match[1]), 1
     from   regexp_matches(
-             regexp_replace(t.content, '[' || pgrecall_internal._cjk() || ']+', ' ', 'g'),
+             t.spelt,
              '[[:alnum:]]+(?:(?:[-_./@:+#]+[[:alnum:]]+)+(?:[+#]+(?![[:alnum:]+#]))?'
              '|[+#]+(?![[:alnum:]+#]))', 'g'
            ) as i(match)
@@ -75,9 +94,10 @@ begin atomic
 end;
 comment on function pgrecall.lexemes is
 'The lexemes of a text and how often each occurs in it: words as the configuration stems them, '
-'identifiers as typed, Chinese, Japanese and Korean by pairs of letters. The text is read in '
-'Unicode form NFKC. Letters with and without accents are different, unless the configuration '
-'removes the accents, as one with the dictionary unaccent does.';
+'identifiers as typed, 512MB also as 512 and MB, 1,299 also as 1299, Chinese, Japanese and Korean '
+'by pairs of letters. The text is read in Unicode form NFKC. Letters with and without accents are '
+'different, unless the configuration removes the accents, as one with the dictionary unaccent '
+'does.';
 
 create or replace function pgrecall_internal._field_lexemes(
   config regconfig, content text, context text, context_weight double precision,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import psycopg
@@ -118,6 +119,48 @@ def test_chinese_japanese_and_korean_are_found_also_amid_english(
     memory_ids = retain(connection, [*EAST_ASIAN, "京都大阪", "海上", "Ben left"])
 
     assert found(connection, query)[0] == memory_ids[list(EAST_ASIAN).index(text)]
+
+
+AMOUNTS = "Paid 1,299.00 for 512MB and 3,120 cans at 5pm in the 1990s."
+
+
+@pytest.mark.parametrize(
+    ("query", "marked"),
+    [
+        ("1299", ["1,299"]),
+        ("512 mb", ["512MB"]),
+        ("512MB", ["512MB"]),
+        ("3120", ["3,120"]),
+        ("3,120", ["3,120"]),
+        ("5 pm", ["5pm"]),
+        ("1990", ["1990s"]),
+        ("12", []),
+        ("20", []),
+        ("51 MBA", []),
+    ],
+)
+def test_an_amount_is_found_however_it_is_written(
+    connection: Connection, query: str, marked: list[str]
+) -> None:
+    create(connection)
+    (memory,) = retain(connection, [AMOUNTS])
+
+    ((text,),) = call(connection, "highlight", bank="b", memory_id=memory, query=query)
+
+    assert found(connection, query) == [memory] * bool(marked)
+    assert re.findall("<mark>(.*?)</mark>", text) == marked
+
+
+@pytest.mark.parametrize(
+    ("stored", "query"), [("512 MB", "512MB"), ("1299 EUR", "1,299.00"), ("1299", "1’299")]
+)
+def test_an_amount_written_apart_is_found_by_one_written_together(
+    connection: Connection, stored: str, query: str
+) -> None:
+    create(connection)
+    (memory,) = retain(connection, [stored])
+
+    assert found(connection, query) == [memory]
 
 
 def test_letters_that_never_stand_together_are_not_found_together(connection: Connection) -> None:

@@ -202,6 +202,8 @@ KEYS = ["deploy.window", "incident.2026-03-14", "on-call rota", "office address"
         ("is C++ used", ["C++"]),
         ("what does rotate() do", ["rotate()"]),
         ("find Ana's desk today", ["Ana's desk"]),
+        ("what is C++'s standard, and the on-call rota’s", ["on-call rota", "C++"]),
+        ("set {deploy.window=3}", ["deploy.window"]),
         ("deploy.window and deploy", ["deploy.window", "deploy"]),
         (" What all of us did agree on", ["what all of us did agree on"]),
         ("redeploy.window", []),

@@ -245,6 +245,32 @@ def test_what_a_replaced_fact_states_leads_on_less_and_what_is_not_known_yet_now
 
 
 @pytest.mark.parametrize(
+    ("during", "boss"),
+    [
+        ("[2025-06-01, 2025-07-01)", "Cy"),
+        ("[2025-06-01, 2026-03-01)", "Cy"),
+        ("[2026-03-01, 2026-03-02)", "Dan"),
+        ("(,2026-01-01)", "Cy"),
+        ("[2999-01-01,)", "Eve"),
+    ],
+)
+def test_a_window_asks_for_the_relation_that_held_in_it(
+    connection: Connection, during: str, boss: str
+) -> None:
+    create(connection)
+    held = {"Cy": (None, "2026-03-01"), "Dan": ("2026-03-01", "2999-01-01"), "Eve": ("2999-01-01",)}
+    for name, valid in held.items():
+        fact = related(f"{name} has a houseboat.", "Bo", "reports_to", name)
+        fact["relations"][0].update(zip(("valid_from", "valid_to"), valid, strict=False))
+        retain(connection, [fact])
+
+    found = reached(connection, "Who was the boss of Bo?", during=during)
+
+    score = found.pop(f"{boss} has a houseboat.").score
+    assert all(other.score < 0.8 * score for other in found.values())
+
+
+@pytest.mark.parametrize(
     ("query", "answers"),
     [
         ("Why did the shop stay shut on Monday?", ["A fuse had blown."]),
@@ -301,6 +327,33 @@ def test_a_direction_that_is_asked_for_counts_more_than_the_other(connection: Co
 
     assert why["A fuse had blown."].score > 2 * why["Bread ran out."].score
     assert then["Bread ran out."].score > 2 * then["A fuse had blown."].score
+
+
+def test_what_prevents_is_a_cause_only_where_there_is_no_other_or_it_is_asked_for(
+    connection: Connection,
+) -> None:
+    create(connection)
+    prevents = {"text": "A guard stood by.", "links": [{"kind": "prevents", "to_index": 0}]}
+    retain(connection, [{"text": "The shop stayed shut."}, prevents])
+    alone, asked = (
+        reached(connection, query)["A guard stood by."].score
+        for query in ("Why did the shop stay shut?", "What averted that the shop stayed shut?")
+    )
+    retain(
+        connection,
+        [
+            {"text": "The shop stayed shut."},
+            {"text": "A fuse had blown.", "links": [{"kind": "causes", "to_index": 0}]},
+        ],
+    )
+
+    why = reached(connection, "Why did the shop stay shut?")
+    what = reached(connection, "What prevented that the shop stayed shut?")
+
+    assert why["A guard stood by."].score < 0.5 * why["A fuse had blown."].score
+    assert why["A guard stood by."].score < 0.5 * alone
+    assert alone == pytest.approx(asked)
+    assert what["A guard stood by."].score == pytest.approx(what["A fuse had blown."].score)
 
 
 def test_a_circle_of_causes_ends(connection: Connection) -> None:

@@ -136,6 +136,28 @@ def test_rows_become_memories_with_their_fields(bank: Connection) -> None:
     assert column(bank, "select fact_type from pgrecall.memory order by 1") == ["event", "world"]
 
 
+def test_a_row_is_found_by_the_column_that_gives_its_key(bank: Connection) -> None:
+    def found(query: str) -> list[str]:
+        options = {"arms": ["key"]}
+        hits = call(bank, "hybrid_recall", bank="b", query=query, options=options)
+        return [hit.text for hit in hits]
+
+    call(bank, "configure_bank", bank="b", settings={"replace": "key"})
+    bank.execute("update ticket set title = 'OPS-' || id where id < 3")
+    attach(bank, fields='{"fact_key": "title"}')
+    sync(bank)
+    once = found("What about OPS-1?")
+    bank.execute("update ticket set body = 'Lowered it.' where id = 1")
+    sync(bank)
+    then = found("What about OPS-1?")
+    bank.execute("update ticket set title = null where id = 1")
+    sync(bank)
+
+    assert once == ["Raised max_client_conn to 1200."]
+    assert then == ["Lowered it."]
+    assert found("What about OPS-1?") == []
+
+
 @pytest.mark.parametrize("size", [1, 2, 1000])
 def test_the_first_pass_copies_every_row_in_batches(bank: Connection, size: int) -> None:
     bank.execute(

@@ -612,6 +612,23 @@ def test_similar_texts_are_merged_by_their_links(bank: Connection) -> None:
     assert {(row.kept_id, row.memory_id) for row in wide} == {(further, first), (further, copy)}
 
 
+def test_only_what_agrees_in_the_rest_is_compared_without_a_vector_index(bank: Connection) -> None:
+    facts: list[dict[str, Any]] = [
+        {"text": "Ana leads Atlas", "embedding": [1, 0, 0]},
+        {"text": "Atlas is led by Ana", "embedding": [1, 0.2, 0]},
+    ]
+    # Nearer to both, but about others.
+    facts += [
+        {"text": f"Atlas is led by {name}", "entities": [name], "embedding": [1, 0.1, 0]}
+        for name in ("Bo", "Cy", "Dan", "Eve", "Fay", "Gus")
+    ]
+    first, second, *_ = retain(bank, facts)
+
+    merged = call(bank, "consolidate", bank="b")
+
+    assert [(row.kept_id, row.memory_id) for row in merged] == [(second, first)]
+
+
 def test_repeated_calls_merge_all_that_is_similar(bank: Connection) -> None:
     retain(bank, [
         {"text": f"Atlas is led by Ana {chr(97 + n)}", "embedding": [100, n, n * n % 31]}

@@ -468,8 +468,8 @@ Command(
         multiple=True,
         type=pair,
         metavar="FIELD=COLUMN",
-        help="A column for context, fact_type, mentioned_at, expires_at, confidence, tags or"
-        " metadata; can be repeated.",
+        help="A column for context, fact_type, fact_key, mentioned_at, expires_at, confidence, tags"
+        " or metadata; can be repeated.",
     ),
     option(
         "--apply",
