@@ -81,7 +81,8 @@ create or replace function pgrecall_internal._check_successors(
 returns void
 language plpgsql stable parallel safe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   sources jsonb := (select b.source_trust from pgrecall.bank b

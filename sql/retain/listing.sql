@@ -9,7 +9,8 @@ create or replace function pgrecall.stored_memories(bank text, memory_ids bigint
 returns setof pgrecall.stored_memory
 language plpgsql stable parallel safe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   perform pgrecall_internal._bank(bank);

@@ -18,7 +18,7 @@ create or replace function pgrecall_internal._pin_model(
 returns pgrecall.bank
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   own_model  text := coalesce(bank.embedding_model, model);

@@ -94,7 +94,8 @@ create or replace function pgrecall_internal._copy_mentions(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   words        text := pgrecall_internal._document_words(version);
@@ -154,7 +155,8 @@ create or replace function pgrecall_internal._copy_parts(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   former  pgrecall.memory;
@@ -204,7 +206,8 @@ create or replace function pgrecall.update_memory(
 returns setof pgrecall.stored_memory
 language plpgsql volatile parallel unsafe rows 1
 set search_path from current
-set plan_cache_mode = force_custom_plan
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   locked  pgrecall.bank;
@@ -279,10 +282,18 @@ begin
       select x.entity_id from pgrecall.mention x
       where  x.bank_id = update_memory.bank and x.memory_id = new_id
     ) as x
-    join   pgrecall.entity e on e.bank_id = update_memory.bank and e.entity_id = x.entity_id
+    -- Looked up one by one: a cached plan could read all entities of the bank.
+    cross  join lateral (
+      select n.name from pgrecall.entity n
+      where  n.bank_id = update_memory.bank and n.entity_id = x.entity_id
+      limit  1
+    ) as e
     order  by e.name);
   updated.ended_relations := array(
-    select concat_ws(' ', f.name, x.kind, t.name)
+    select concat_ws(' ', (select n.name from pgrecall.entity n
+                           where  n.bank_id = update_memory.bank and n.entity_id = x.from_id),
+                     x.kind, (select n.name from pgrecall.entity n
+                              where  n.bank_id = update_memory.bank and n.entity_id = x.to_id))
     from (
       select z.*
       from   pgrecall.relation z
@@ -293,8 +304,6 @@ begin
                  and  y.from_id = z.from_id and y.kind = z.kind and y.to_id = z.to_id), true)
       offset 0
     ) as x
-    join   pgrecall.entity f on f.bank_id = update_memory.bank and f.entity_id = x.from_id
-    join   pgrecall.entity t on t.bank_id = update_memory.bank and t.entity_id = x.to_id
     order  by x.relation_id);
   return next updated;
 end;
