@@ -3161,8 +3161,8 @@ comment on function pgrecall_internal._visible_sql is
 --
 -- lexemes() is the only place where a text is cut into terms; documents and queries go through it
 -- alike. Words are stemmed by the text search configuration of the bank. Identifiers, codes, dates
--- and addresses are also kept as typed, so that "max_client_conn" is found exactly. Amounts are also
--- kept as others write them: 512MB as 512 and MB, and 1,299.00 as 1299.
+-- and addresses are also kept as typed, so that "max_client_conn" is found exactly. Amounts are
+-- also kept as others write them: 512MB as 512 and MB, and 1,299.00 as 1299.
 -- Chinese, Japanese and Korean are cut into pairs of letters.
 -- All functions are SQL without tables: the planner inlines them.
 -- A change here makes stored weights and new queries disagree until a full refresh_statistics().
@@ -3211,8 +3211,8 @@ return case when content ~ '[0-9](?:[[:alpha:]]|[,.''’][0-9]{3})' then regexp_
     '\& \1\2\3\4', 'g'),
   '\m([0-9]+)([[:alpha:]]+)\M', '\& \1 \2', 'g') else content end;
 comment on function pgrecall_internal._with_amounts is
-'A text with the numbers in it whose digits are in groups also without the signs between these, and '
-'those with a unit also apart from it: 1,299 1299 for 1,299, 512MB 512 MB for 512MB.';
+'A text with the numbers in it whose digits are in groups also without the signs between these, '
+'and those with a unit also apart from it: 1,299 1299 for 1,299, 512MB 512 MB for 512MB.';
 
 create or replace function pgrecall.lexemes(config regconfig, content text)
 returns setof pgrecall.lexeme_frequency
@@ -14744,8 +14744,9 @@ declare
   config  regconfig := bank.text_search_config::regconfig;
   typed   text := pgrecall_internal._normalised(words);
   last    text := substring(typed from '\S+$');
+  -- No lexeme begins with a sign: @len begins lena.
   part    text := case when length(last) <= 200 then substring(last from format(
-    '[[:alnum:]%s_./@:+#-]+$', pgrecall_internal._marks(last))) end;
+    '[[:alnum:]%1$s][[:alnum:]%1$s_./@:+#-]*$', pgrecall_internal._marks(last))) end;
   whole   integer[];
   longer  integer[];
   written text;
@@ -14758,7 +14759,8 @@ begin
   if exists (select from pgrecall.lexemes(config, part)) then
     last := part;
   elsif part is null and length(last) <= 200
-        and exists (select from pgrecall.lexemes(config, last)) then
+        and (last !~ '[[:alnum:]]' and typed ~ '[[:alnum:]]'
+             or exists (select from pgrecall.lexemes(config, last))) then
     last := null;  -- Punctuation ends a word as a space does.
   end if;
   -- Chinese, Japanese and Korean have no words that could be begun.
@@ -19754,9 +19756,9 @@ comment on function pgrecall.unsupersede is
 -- and its proof_count is the sum of all. As of earlier times all of them are found. A memory is
 -- merged only into one that is kept, so that chains of ever less similar memories do not collapse.
 -- A memory of a row of an attached table is not merged: it changes, and goes, with its row.
--- Texts are grouped by sorting, and one search of the vector index finds what is similar to a memory
--- that has a counterpart in all else, so that the work is n log n in the memories of the bank.
--- Without an index only memories that agree in all else are compared, each with each.
+-- Texts are grouped by sorting, and one search of the vector index finds what is similar to a
+-- memory that has a counterpart in all else, so that the work is n log n in the memories of the
+-- bank. Without an index only memories that agree in all else are compared, each with each.
 create or replace function pgrecall_internal._duplicates(
   bank text, min_similarity double precision, top_k integer)
 returns table (kept_id bigint, memory_id bigint, similarity double precision)

@@ -7,9 +7,9 @@
 -- and its proof_count is the sum of all. As of earlier times all of them are found. A memory is
 -- merged only into one that is kept, so that chains of ever less similar memories do not collapse.
 -- A memory of a row of an attached table is not merged: it changes, and goes, with its row.
--- Texts are grouped by sorting, and one search of the vector index finds what is similar to a memory
--- that has a counterpart in all else, so that the work is n log n in the memories of the bank.
--- Without an index only memories that agree in all else are compared, each with each.
+-- Texts are grouped by sorting, and one search of the vector index finds what is similar to a
+-- memory that has a counterpart in all else, so that the work is n log n in the memories of the
+-- bank. Without an index only memories that agree in all else are compared, each with each.
 create or replace function pgrecall_internal._duplicates(
   bank text, min_similarity double precision, top_k integer)
 returns table (kept_id bigint, memory_id bigint, similarity double precision)

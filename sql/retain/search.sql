@@ -17,8 +17,9 @@ declare
   config  regconfig := bank.text_search_config::regconfig;
   typed   text := pgrecall_internal._normalised(words);
   last    text := substring(typed from '\S+$');
+  -- No lexeme begins with a sign: @len begins lena.
   part    text := case when length(last) <= 200 then substring(last from format(
-    '[[:alnum:]%s_./@:+#-]+$', pgrecall_internal._marks(last))) end;
+    '[[:alnum:]%1$s][[:alnum:]%1$s_./@:+#-]*$', pgrecall_internal._marks(last))) end;
   whole   integer[];
   longer  integer[];
   written text;
@@ -31,7 +32,8 @@ begin
   if exists (select from pgrecall.lexemes(config, part)) then
     last := part;
   elsif part is null and length(last) <= 200
-        and exists (select from pgrecall.lexemes(config, last)) then
+        and (last !~ '[[:alnum:]]' and typed ~ '[[:alnum:]]'
+             or exists (select from pgrecall.lexemes(config, last))) then
     last := null;  -- Punctuation ends a word as a space does.
   end if;
   -- Chinese, Japanese and Korean have no words that could be begun.

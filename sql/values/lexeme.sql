@@ -2,8 +2,8 @@
 --
 -- lexemes() is the only place where a text is cut into terms; documents and queries go through it
 -- alike. Words are stemmed by the text search configuration of the bank. Identifiers, codes, dates
--- and addresses are also kept as typed, so that "max_client_conn" is found exactly. Amounts are also
--- kept as others write them: 512MB as 512 and MB, and 1,299.00 as 1299.
+-- and addresses are also kept as typed, so that "max_client_conn" is found exactly. Amounts are
+-- also kept as others write them: 512MB as 512 and MB, and 1,299.00 as 1299.
 -- Chinese, Japanese and Korean are cut into pairs of letters.
 -- All functions are SQL without tables: the planner inlines them.
 -- A change here makes stored weights and new queries disagree until a full refresh_statistics().
@@ -52,8 +52,8 @@ return case when content ~ '[0-9](?:[[:alpha:]]|[,.''’][0-9]{3})' then regexp_
     '\& \1\2\3\4', 'g'),
   '\m([0-9]+)([[:alpha:]]+)\M', '\& \1 \2', 'g') else content end;
 comment on function pgrecall_internal._with_amounts is
-'A text with the numbers in it whose digits are in groups also without the signs between these, and '
-'those with a unit also apart from it: 1,299 1299 for 1,299, 512MB 512 MB for 512MB.';
+'A text with the numbers in it whose digits are in groups also without the signs between these, '
+'and those with a unit also apart from it: 1,299 1299 for 1,299, 512MB 512 MB for 512MB.';
 
 create or replace function pgrecall.lexemes(config regconfig, content text)
 returns setof pgrecall.lexeme_frequency

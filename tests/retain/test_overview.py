@@ -79,6 +79,30 @@ def test_the_last_word_may_be_only_begun(
     assert found(bank, words) == texts
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "@len",
+        "#88",
+        ".en",
+        "/srv/a",
+        "--verb",
+        "_priv",
+        "-5p",
+        "-5pm",
+        "ping @",
+        "ping @l",
+        "@lena",
+    ],
+)
+def test_a_word_may_be_begun_behind_a_sign(bank: Connection, words: str) -> None:
+    text = "Ping @lena on #8812: .env in /srv/app, --verbose, _private, -5pm."
+    retain(bank, [text])
+
+    assert found(bank, words) == [text]
+    assert found(bank, words + "x") == []
+
+
 def test_words_of_facts_that_are_not_counted_yet_are_found(bank: Connection) -> None:
     bank.execute("update pgrecall_internal.statistics set document_count = 1000")
     retain(bank, [{"text": "Quokkas smile"}])
