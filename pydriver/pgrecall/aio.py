@@ -2326,7 +2326,7 @@ class AsyncRecall:
             if not before:
                 cursor = await _sent_alone(call, connection)
             else:
-                async with async_pipeline(connection):  # one round trip
+                async with async_pipeline(connection, trace.left):  # one round trip
                     for one in before:
                         await _sent(one, connection)
                     cursor = await _sent(call, connection)

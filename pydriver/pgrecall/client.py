@@ -2290,7 +2290,7 @@ class Recall:
             if not before:
                 cursor = _sent_alone(call, connection)
             else:
-                with pipeline(connection):  # one round trip
+                with pipeline(connection, trace.left):  # one round trip
                     for one in before:
                         _sent(one, connection)
                     cursor = _sent(call, connection)

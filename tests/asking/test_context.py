@@ -255,8 +255,13 @@ def test_messages_of_chat_apis_are_retained_as_they_are(
         {"role": "user", "text": "Where is Atlas?", "speaker": "Ana"},
         {"role": "tool", "content": "In Rome.", "tool_call_id": "call-1"},
         {
-            **{"role": "assistant", "content": "Rome.", "refusal": None, "annotations": []},
-            **{"audio": None, "function_call": None, "tool_calls": None},
+            "role": "assistant",
+            "content": "Rome.",
+            "refusal": None,
+            "annotations": [],
+            "audio": None,
+            "function_call": None,
+            "tool_calls": None,
         },
     ]
 

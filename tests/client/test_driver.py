@@ -11,6 +11,7 @@ from dataclasses import fields
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import psycopg
@@ -859,6 +860,22 @@ def test_what_json_cannot_hold_is_named(recall: Recall, value: object, message: 
         recall.retain("b", [{"text": "a", "confidence": value}])
 
     assert caught.value.message == message
+
+
+def test_ids_may_be_uuids(recall: Recall) -> None:
+    one = UUID(int=1)
+    message = {"text": "b", "session": one}
+
+    row, *_ = recall.retain("b", [{"text": "a", "source_id": one, "metadata": {"user": one}}])
+    turn, *_ = recall.message_context("b", recall.retain_messages("b", [message])[0].message_id)
+    [fact] = recall.list_memories("b", filter=["=", "source_id", one])
+
+    assert fact.memory_id == row.memory_id
+    assert (fact.source_id, fact.metadata, turn.session_id) == (
+        str(one),
+        {"user": str(one)},
+        str(one),
+    )
 
 
 @pytest.mark.parametrize("method", [Recall.banks, lambda recall: recall.recall("b", "x")])

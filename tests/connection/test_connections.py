@@ -492,6 +492,75 @@ def test_a_deadline_ends_the_statement_and_leaves_no_trace(
     assert timeout == "0"
 
 
+def test_a_server_that_ends_before_its_last_answer_is_asked_again(database: str, bank: str) -> None:
+    ready = b"Z\0\0\0\5I"
+    fields = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0"
+    ended = b"E" + (len(fields) + 4).to_bytes(4, "big") + fields
+    server = conninfo_to_dict(database)
+    is_due = asyncio.Event()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, port = str(server.get("host", "localhost")), str(server.get("port", 5432))
+        if host.startswith("/"):
+            from_server, to_server = await asyncio.open_unix_connection(f"{host}/.s.PGSQL.{port}")
+        else:
+            from_server, to_server = await asyncio.open_connection(host, int(port))
+
+        async def ask() -> None:
+            while data := await reader.read(65536):
+                to_server.write(data)
+            to_server.close()
+
+        asking = asyncio.ensure_future(ask())
+        while data := await from_server.read(65536):
+            if is_due.is_set() and data.endswith(ready):
+                is_due.clear()
+                data = data[: -len(ready)] + ended  # and nothing more, not even the end
+            writer.write(data)
+        await asking
+        writer.close()
+
+    async def body() -> list[str]:
+        async with await asyncio.start_server(relay, "127.0.0.1", 0) as relays:
+            port = relays.sockets[0].getsockname()[1]
+            through = {"host": "127.0.0.1", "hostaddr": None, "port": port}
+            dsn = make_conninfo(database, sslmode="disable", gssencmode="disable", **through)
+            async with await AsyncRecall.connect(dsn, embedder=None) as memory:
+                await memory.arms()
+                is_due.set()
+                return [hit.text for hit in await memory.recall(bank, "Atlas", timeout=60)]
+
+    assert asyncio.run(body()) == ["Ana leads Atlas."]
+
+
+@pytest.mark.parametrize("pool_size", [None, pytest.param(1, marks=needs_pool)])
+def test_a_server_that_is_silent_at_the_deadline_is_left(
+    dozing: str, admin: Connection, pool_size: int | None
+) -> None:
+    # Like a server whose machine is gone, it does not end the statement.
+    admin.execute(
+        "create or replace function public.doze() returns boolean language plpgsql volatile"
+        " as $$ begin perform pg_sleep(60); exception when query_canceled then"
+        " perform pg_sleep(20); return true; end $$"
+    )
+
+    async def body() -> None:
+        async with await AsyncRecall.connect(dozing, embedder=None, pool_size=pool_size) as memory:
+            with pytest.raises(OutOfTime, match=passed):
+                await memory.recall("b", "who leads Atlas?", timeout=0.3)
+            assert await memory.arms() != []
+
+    passed = r"the timeout of 0\.3 s passed"
+    start = time.monotonic()
+    with Recall.connect(dozing, embedder=None, pool_size=pool_size) as memory:
+        with pytest.raises(OutOfTime, match=passed):
+            memory.recall("b", "who leads Atlas?", timeout=0.3)
+        assert memory.arms() != []
+    asyncio.run(body())
+
+    assert time.monotonic() - start < 15
+
+
 # Behind PgBouncer
 
 

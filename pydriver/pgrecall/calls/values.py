@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from numbers import Integral
+from uuid import UUID
 
 from psycopg.types.json import Jsonb
 from psycopg.types.range import TimestamptzRange
@@ -158,6 +159,8 @@ def _plain(value: object, where: str, error: type[RecallError], zone: tzinfo | N
             return value.replace(tzinfo=zone).isoformat()
         case date():
             return value.isoformat()
+        case UUID():
+            return str(value)
         case timedelta():
             return f"{value.days} days {value.seconds + value.microseconds / 1e6} seconds"
         case Mapping():

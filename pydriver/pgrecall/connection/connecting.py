@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
@@ -13,6 +14,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall._version import __version__
+from pgrecall.connection.deadlines import disconnected_after
 
 _IN_USE = "another call uses the connection"
 
@@ -85,13 +87,18 @@ async def async_held(lock: asyncio.Lock, seconds: float | None) -> AsyncIterator
 
 
 @contextmanager
-def _first_error() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+def _first_error(
+    connection: psycopg.BaseConnection[Any],
+) -> Iterator[Callable[[], AbstractContextManager[None]]]:
     """Raise the error of an inner block, and not what follows from it in the outer one.
 
     A pipeline that is left by an error would log the errors of the statements after it, all of them
-    "pipeline aborted".
+    "pipeline aborted". One that the server ends before its last answer cannot be left: psycopg then
+    says only that, and the connection is of no more use.
     """
     first: list[BaseException] = []
+    mode = connection.pgconn.pipeline_status
+    handled = sys.exc_info()[1]  # by the caller; the context of every error here
 
     @contextmanager
     def inner() -> Iterator[None]:
@@ -102,28 +109,45 @@ def _first_error() -> Iterator[Callable[[], AbstractContextManager[None]]]:
 
     try:
         yield inner
-    except psycopg.Error:
-        if not first:
-            raise
-    if first:
-        raise first[0]
+    except psycopg.Error as error:
+        first.append(error)
+    is_stuck = connection.pgconn.pipeline_status != mode
+    if is_stuck:
+        connection.pgconn.finish()
+    if not first:
+        return
+    cause = first[0].__context__
+    if is_stuck and isinstance(first[0], psycopg.Error) and isinstance(cause, psycopg.Error):
+        raise first[0] if cause is handled else cause
+    raise first[0]
 
 
 @contextmanager
-def pipeline(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Send the statements of a block without waiting for the answer to each."""
-    with _first_error() as block, connection.pipeline(), block():
+def pipeline(connection: psycopg.Connection[Any], seconds: float | None) -> Iterator[None]:
+    """Send the statements of a block without waiting for the answer to each.
+
+    A server that is silent although its statements end after so many seconds is disconnected.
+    """
+    with (
+        disconnected_after(connection, seconds),
+        _first_error(connection) as block,
+        connection.pipeline(),
+        block(),
+    ):
         yield
 
 
 @asynccontextmanager
-async def async_pipeline(connection: psycopg.AsyncConnection[Any]) -> AsyncIterator[None]:
+async def async_pipeline(
+    connection: psycopg.AsyncConnection[Any], seconds: float | None
+) -> AsyncIterator[None]:
     """Send the statements of a block without waiting for the answer to each.
 
+    A server that is silent although its statements end after so many seconds is disconnected.
     A connection whose task is cancelled while it enters the pipeline would never leave it, and
     lose what is written next. So it is entered by a task that is not cancelled.
     """
-    with _first_error() as block:
+    with disconnected_after(connection, seconds), _first_error(connection) as block:
         async with AsyncExitStack() as stack:
             entering = asyncio.ensure_future(stack.enter_async_context(connection.pipeline()))
             try:
