@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from pgrecall.extraction.talk import Message, moment, speaker_of, text_of
-from pgrecall.temporal import extract_temporal_constraint
+from pgrecall.temporal import TemporalConstraint, extract_temporal_constraint
 
 Names = Callable[[str], Iterable[str]]
 """Finds the names in a text."""
@@ -85,7 +85,9 @@ class RuleExtractor:
         return [
             name
             for sentence in sentences(text)
-            for name in self._names_in(sentence, inner, small, self._known())
+            for name in self._names_in(
+                _without(sentence, self._when(sentence, None)), inner, small, self._known()
+            )
         ]
 
     def _known(self, names: Iterable[str] = ()) -> dict[str, str]:
@@ -103,19 +105,19 @@ class RuleExtractor:
         small: set[str],
         known: Mapping[str, str],
     ) -> dict[str, Any]:
-        names = list(self._names_in(sentence, inner, small, known))
+        sent = moment(message)
+        when = self._when(sentence, sent)
+        names = list(self._names_in(_without(sentence, when), inner, small, known))
         if _is_name(speaker := speaker_of(message)):
             names.insert(0, speaker)
         fact: dict[str, Any] = {
             "text": sentence,
             "entities": [self._entity(name) for name in dict.fromkeys(names)],
         }
-        sent = moment(message)
         if sent is not None:
             fact["mentioned_at"] = sent
-        occurred = self._occurred(sentence, sent)
-        if occurred is not None:
-            fact |= {"occurred": occurred, "fact_type": "event"}
+        if when is not None and when.start is not None and when.end is not None:
+            fact |= {"occurred": [when.start, when.end], "fact_type": "event"}
         return fact
 
     def _entity(self, name: str) -> object:
@@ -136,12 +138,15 @@ class RuleExtractor:
             found |= dict.fromkeys(self.names(sentence))
         yield from dict.fromkeys(known.get(name.casefold(), name) for name in found)
 
-    def _occurred(self, sentence: str, sent: datetime | None) -> list[datetime | None] | None:
+    def _when(self, sentence: str, sent: datetime | None) -> TemporalConstraint | None:
         at = sent or datetime.now(timezone.utc)
         when = extract_temporal_constraint(sentence, at, language=self.language)
-        if when is None or when.confidence < _LEAST_SURE or when.start is None or when.end is None:
-            return None
-        return [when.start, when.end]
+        return when if when is not None and when.confidence >= _LEAST_SURE else None
+
+
+def _without(sentence: str, when: TemporalConstraint | None) -> str:
+    """Return a sentence without its time: "In May 2026 Ana left" names Ana, and no May."""
+    return sentence.replace(when.matched, "then", 1) if when else sentence
 
 
 def _context(message: Message, around: Sequence[str]) -> dict[str, str]:
