@@ -3207,9 +3207,11 @@ language sql immutable parallel safe
 return case when content ~ '[0-9](?:[[:alpha:]]|[,.''’][0-9]{3})' then regexp_replace(
   regexp_replace(
     content,
-    '\m([0-9]{1,3})(?:[,.''’]([0-9]{3}))(?:[,.''’]([0-9]{3}))?(?:[,.''’]([0-9]{3}))?(?![0-9])',
+    '(?<![[:alnum:]_,.''’])([1-9][0-9]{0,2})(?:[,.''’]([0-9]{3}))(?:[,.''’]([0-9]{3}))?'
+    '(?:[,.''’]([0-9]{3}))?(?![0-9])',
     '\& \1\2\3\4', 'g'),
-  '\m([0-9]+)([[:alpha:]]+)\M', '\& \1 \2', 'g') else content end;
+  '(?<![[:alnum:]_,.''’])([0-9]+(?:[,.][0-9]+)?)([[:alpha:]]+)\M', '\& \1 \2', 'g')
+  else content end;
 comment on function pgrecall_internal._with_amounts is
 'A text with the numbers in it whose digits are in groups also without the signs between these, '
 'and those with a unit also apart from it: 1,299 1299 for 1,299, 512MB 512 MB for 512MB.';
@@ -12090,7 +12092,10 @@ begin
   if message ? 'content' and message ? 'text' then
     perform pgrecall_internal._raise_invalid_field(
       place || '.content', 'it stands beside text', 'Give one of the two.');
-  elsif message ? 'content' then
+  elsif message ? 'content'
+        or not message ? 'text'
+           and message ?| array['tool_calls', 'function_call', 'refusal', 'audio']
+  then
     body := pgrecall_internal._content_text(place || '.content', message -> 'content');
     if coalesce(body, 'null') in ('null', '""') then
       perform pgrecall_internal._raise_invalid_field(
@@ -16318,7 +16323,7 @@ begin
              lateral (
                select x.match, x.n,
                       lower(x.match[1]) in (select unnest(wanted))
-                      or x.match[1] ~ '^[0-9].*[,.''’]'
+                      or x.match[1] ~ '^[1-9][0-9]{0,2}(?:[,.''’][0-9]{3})+$'
                          and translate(x.match[1], ',.''’', '') in (select unnest(wanted)) as is_hit
                from   regexp_matches(
                         r.run,
@@ -19767,6 +19772,8 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 -- Without statistics of these rows the planner would choose a nested loop.
 set enable_nestloop = off
+-- A group without an index is read once for each of its memories, not from files.
+set work_mem = '64MB'
 set jit = off
 as $$
 declare
@@ -19929,12 +19936,12 @@ $$;
 comment on function pgrecall.consolidate is
 'Merges current memories that say the same: they have the same type, key, occurred, entities, '
 'numbers and negations, and the same text except for case and spaces, or a similarity of '
-'min_similarity where one is among the 5 nearest of the other, without a vector index of those '
-'that agree in the rest. The memory of the most trusted '
-'source is kept; among equals, the one with the highest confidence, then the latest. The others '
-'end now and point to it, and their proof counts are added up. dry_run, the default, only lists '
-'the pairs, at most top_k; call it again until it returns none. Memories of attached tables are '
-'left out. unconsolidate() undoes a call, unsupersede() one group. Errors: RC001, 22023.';
+'min_similarity where one is among the 5 nearest of the other (without a vector index, the nearest '
+'of those that agree in all else). The memory of the most trusted source is kept; among equals, '
+'the one with the highest confidence, then the latest. The others end now and point to it, and '
+'their proof counts are added up. dry_run, the default, only lists the pairs, at most top_k; call '
+'it again until it returns none. Memories of attached tables are left out. unconsolidate() undoes '
+'a call, unsupersede() one group. Errors: RC001, 22023.';
 
 create or replace function pgrecall.unconsolidate(bank text)
 returns setof pgrecall.corrected

@@ -109,7 +109,7 @@ begin
              lateral (
                select x.match, x.n,
                       lower(x.match[1]) in (select unnest(wanted))
-                      or x.match[1] ~ '^[0-9].*[,.''’]'
+                      or x.match[1] ~ '^[1-9][0-9]{0,2}(?:[,.''’][0-9]{3})+$'
                          and translate(x.match[1], ',.''’', '') in (select unnest(wanted)) as is_hit
                from   regexp_matches(
                         r.run,

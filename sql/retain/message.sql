@@ -102,7 +102,10 @@ begin
   if message ? 'content' and message ? 'text' then
     perform pgrecall_internal._raise_invalid_field(
       place || '.content', 'it stands beside text', 'Give one of the two.');
-  elsif message ? 'content' then
+  elsif message ? 'content'
+        or not message ? 'text'
+           and message ?| array['tool_calls', 'function_call', 'refusal', 'audio']
+  then
     body := pgrecall_internal._content_text(place || '.content', message -> 'content');
     if coalesce(body, 'null') in ('null', '""') then
       perform pgrecall_internal._raise_invalid_field(

@@ -48,9 +48,11 @@ language sql immutable parallel safe
 return case when content ~ '[0-9](?:[[:alpha:]]|[,.''’][0-9]{3})' then regexp_replace(
   regexp_replace(
     content,
-    '\m([0-9]{1,3})(?:[,.''’]([0-9]{3}))(?:[,.''’]([0-9]{3}))?(?:[,.''’]([0-9]{3}))?(?![0-9])',
+    '(?<![[:alnum:]_,.''’])([1-9][0-9]{0,2})(?:[,.''’]([0-9]{3}))(?:[,.''’]([0-9]{3}))?'
+    '(?:[,.''’]([0-9]{3}))?(?![0-9])',
     '\& \1\2\3\4', 'g'),
-  '\m([0-9]+)([[:alpha:]]+)\M', '\& \1 \2', 'g') else content end;
+  '(?<![[:alnum:]_,.''’])([0-9]+(?:[,.][0-9]+)?)([[:alpha:]]+)\M', '\& \1 \2', 'g')
+  else content end;
 comment on function pgrecall_internal._with_amounts is
 'A text with the numbers in it whose digits are in groups also without the signs between these, '
 'and those with a unit also apart from it: 1,299 1299 for 1,299, 512MB 512 MB for 512MB.';

@@ -376,6 +376,7 @@ def test_a_fact_with_none_of_the_words_is_not_found_by_a_collision(
         ("See JIRA-9921, HTTP 502", "jira-9921 http 502", "See [JIRA-9921], [HTTP] [502]"),
         ("a.b@c.org wrote", "a.b@c.org", "[a.b@c.org] wrote"),
         ("(C++, a+b)", "c++", "([C++], a+b)"),
+        ("1.2.3 has 123 users", "123", "1.2.3 has [123] users"),
         ("昨日東京タワーへ行く", "東京タワー", "昨日[東京タワー]へ行く"),
         ("iPhone用の充電器", "充電器 iphone", "[iPhone]用の[充電器]"),
         ("猫 and 犬", "猫", "[猫] and 犬"),

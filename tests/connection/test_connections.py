@@ -47,6 +47,7 @@ from pgrecall import (
 from pgrecall._version import __version__
 from pgrecall.connection import tracing
 from pgrecall.connection.connecting import limited_dsn
+from pgrecall.connection.deadlines import disconnected_after
 from pgrecall.connection.tracing import SLOW_CONNECTION_SECONDS, Trace
 from servers import Server
 from toys import toy_embed
@@ -559,6 +560,32 @@ def test_a_server_that_is_silent_at_the_deadline_is_left(
     asyncio.run(body())
 
     assert time.monotonic() - start < 15
+
+
+def test_a_late_caller_of_a_server_that_answered_keeps_the_connection(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pgrecall.connection.deadlines.SILENT_SECONDS", 0.1)
+    with psycopg.connect(database) as connection, disconnected_after(connection, 0):
+        connection.pgconn.send_query(b"select 1")
+        time.sleep(0.5)  # as one who computes, and reads the answer later
+        while connection.pgconn.get_result() is not None:
+            pass
+
+        assert connection.execute("select 1").fetchone() == (1,)
+
+
+def test_an_error_in_the_callers_pipeline_leaves_the_connection(database: str, bank: str) -> None:
+    def ask(connection: Connection) -> None:
+        with connection.pipeline():
+            connection.execute("select 1 / 0")
+            Recall(connection, embedder=None).recall(bank, "Atlas", timeout=5)
+
+    with psycopg.connect(database, autocommit=True) as connection:
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            ask(connection)
+
+        assert not connection.closed
 
 
 # Behind PgBouncer

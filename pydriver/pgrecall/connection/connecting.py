@@ -97,7 +97,7 @@ def _first_error(
     says only that, and the connection is of no more use.
     """
     first: list[BaseException] = []
-    mode = connection.pgconn.pipeline_status
+    was_in_pipeline = connection.pgconn.pipeline_status != psycopg.pq.PipelineStatus.OFF
     handled = sys.exc_info()[1]  # by the caller; the context of every error here
 
     @contextmanager
@@ -111,7 +111,8 @@ def _first_error(
         yield inner
     except psycopg.Error as error:
         first.append(error)
-    is_stuck = connection.pgconn.pipeline_status != mode
+    is_off = connection.pgconn.pipeline_status == psycopg.pq.PipelineStatus.OFF
+    is_stuck = not (was_in_pipeline or is_off)
     if is_stuck:
         connection.pgconn.finish()
     if not first:

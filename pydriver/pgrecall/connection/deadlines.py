@@ -8,6 +8,7 @@ One thread watches all connections. It begins with the first deadline, in each p
 from __future__ import annotations
 
 import os
+import selectors
 import socket
 import threading
 from collections.abc import Iterator
@@ -35,39 +36,53 @@ class _Watch:
 
     def begin(self, connection: psycopg.BaseConnection[Any], seconds: float) -> int:
         with self._changed:
+            if not self._is_running:
+                # As the interpreter ends, no thread begins: then the server alone keeps deadlines.
+                with suppress(RuntimeError):
+                    name = "pgrecall-deadlines"
+                    threading.Thread(target=self._run, name=name, daemon=True).start()
+                    self._is_running = True
             number = next(self._numbers)
             self._calls[number] = connection
             heappush(self._due, (monotonic() + seconds, number))
-            if not self._is_running:
-                threading.Thread(target=self._run, name="pgrecall-deadlines", daemon=True).start()
-                self._is_running = True
-            elif self._due[0][1] == number:
+            if self._due[0][1] == number:
                 self._changed.notify()
             return number
 
     def end(self, number: int) -> None:
         with self._changed:
             self._calls.pop(number, None)
+            while self._due and self._due[0][1] not in self._calls:
+                heappop(self._due)
 
     def _run(self) -> None:
         with self._changed:
             while True:
-                while self._due and self._due[0][1] not in self._calls:
-                    heappop(self._due)
                 left = self._due[0][0] - monotonic() if self._due else None
                 if left is None or left > 0:
                     self._changed.wait(left)
-                else:
-                    _disconnect(self._calls.pop(self._due[0][1]))
+                    continue
+                _, number = heappop(self._due)
+                if number in self._calls and not _disconnected(self._calls[number]):
+                    heappush(self._due, (monotonic() + SILENT_SECONDS, number))
 
 
-def _disconnect(connection: psycopg.BaseConnection[Any]) -> None:
-    """Shut the socket of a connection, so that whoever waits for it finds it closed."""
+def _disconnected(connection: psycopg.BaseConnection[Any]) -> bool:
+    """Shut the socket of a connection, so that whoever waits for it finds it closed.
+
+    Return False, and do nothing, where the server has answered: then its caller is late.
+    """
     with (
         suppress(OSError, psycopg.Error),
         socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM) as shared,
+        selectors.DefaultSelector() as answers,
     ):
+        connection.fileno()  # an error, if it was closed before the number was copied
+        answers.register(shared, selectors.EVENT_READ)
+        if answers.select(0):
+            return False
         shared.shutdown(socket.SHUT_RDWR)
+    return True
 
 
 _watch = _Watch()

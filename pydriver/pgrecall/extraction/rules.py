@@ -86,7 +86,7 @@ class RuleExtractor:
             name
             for sentence in sentences(text)
             for name in self._names_in(
-                _without(sentence, self._when(sentence, None)), inner, small, self._known()
+                sentence, self._when(sentence, None), inner, small, self._known()
             )
         ]
 
@@ -107,7 +107,7 @@ class RuleExtractor:
     ) -> dict[str, Any]:
         sent = moment(message)
         when = self._when(sentence, sent)
-        names = list(self._names_in(_without(sentence, when), inner, small, known))
+        names = list(self._names_in(sentence, when, inner, small, known))
         if _is_name(speaker := speaker_of(message)):
             names.insert(0, speaker)
         fact: dict[str, Any] = {
@@ -125,9 +125,19 @@ class RuleExtractor:
         return {"name": name, "aliases": list(aliases)} if aliases else name
 
     def _names_in(
-        self, sentence: str, inner: set[str], small: set[str], known: Mapping[str, str]
+        self,
+        sentence: str,
+        when: TemporalConstraint | None,
+        inner: set[str],
+        small: set[str],
+        known: Mapping[str, str],
     ) -> Iterator[str]:
-        found = dict.fromkeys(_runs(sentence, inner, small, known))
+        time = when.matched if when else ""
+        found = {
+            run: None
+            for run in _runs(sentence, inner, small, known)
+            if not re.search(rf"(?<!\w){re.escape(run)}(?!\w)", time)
+        }
         given = self._known()
         for alias, name in known.items():
             # A speaker is found as written: Will and Rose are words in lower case.
@@ -142,11 +152,6 @@ class RuleExtractor:
         at = sent or datetime.now(timezone.utc)
         when = extract_temporal_constraint(sentence, at, language=self.language)
         return when if when is not None and when.confidence >= _LEAST_SURE else None
-
-
-def _without(sentence: str, when: TemporalConstraint | None) -> str:
-    """Return a sentence without its time: "In May 2026 Ana left" names Ana, and no May."""
-    return sentence.replace(when.matched, "then", 1) if when else sentence
 
 
 def _context(message: Message, around: Sequence[str]) -> dict[str, str]:
