@@ -509,6 +509,9 @@ def test_a_subscriber_has_every_row_and_gives_the_same_answers() -> None:
 
             assert rows(subscriber, question) == rows(publisher, question)
             assert rows(subscriber, question) != []
+            # A table whose copy begins meanwhile would wait for the drop, and the drop for it.
+            unready = "select count(*) from pg_subscription_rel where srsubstate <> 'r'"
+            failover.until(lambda: value(subscriber, unready) == 0)
             for statement in ("disable", "set (slot_name = none)"):
                 subscriber.execute(f"alter subscription copied {statement}".encode())
             subscriber.execute("drop subscription copied")
