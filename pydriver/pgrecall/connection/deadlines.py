@@ -30,7 +30,7 @@ class _Watch:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._numbers = count()
-        self._due: list[tuple[float, int]] = []  # a heap; numbers of calls that are over stay
+        self._due: list[tuple[float, int]] = []  # a heap; calls that are over go as they come first
         self._calls: dict[int, psycopg.BaseConnection[Any]] = {}
         self._is_running = False
 
