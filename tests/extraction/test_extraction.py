@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from growth import MOST, grows_by
 from pgrecall import InvalidFact, Recall
 from pgrecall.command import main
 from pgrecall.extraction import (
@@ -84,6 +85,8 @@ def test_a_text_is_cut_into_sentences(text: str, found: list[str]) -> None:
         ("We met Ana and the Mayor in May 2024.", ["Ana", "Mayor"]),
         ("He saw May Lin in May.", ["May Lin"]),
         ("nothing here at all.", []),
+        ("WHO BROKE THE BUILD IN PORTO.", []),  # says nothing about names
+        ("He met " + "Ana " * 200 + "there.", []),  # more than a name may have
     ],
 )  # fmt: skip
 def test_names_are_runs_of_capitals(text: str, names: list[str]) -> None:
@@ -148,6 +151,31 @@ def test_a_speaker_is_found_as_written_and_an_alias_in_lower_case() -> None:
         [one if isinstance(one, str) else one["name"] for one in fact["entities"]] for fact in found
     ]
     assert named == [["Will"], ["Ana", "Rose"], ["Ana", "Will"]]
+
+
+def test_a_phrase_is_found_with_its_signs_as_whole_words() -> None:
+    known = {"C++": ["cpp"], "@ana": [], "Ana de la Cruz": ["Ana de"], "🙂": []}
+    find = RuleExtractor(aliases=known).names_in
+
+    assert find("we use c++ and cpp, not c+ or c++x or xcpp.") == ["C++"]
+    assert find("so said x@ana, not @anabel, but @ana") == ["@ana"]
+    assert find("that is ana de la cruz, who is no ana. 🙂") == ["Ana de la Cruz", "🙂"]
+
+
+@pytest.mark.parametrize("piece", ["Maya ", "Maya of ", "of ", "Dr. ", "A. B. ", "(Maya: "])
+def test_a_sentence_is_read_in_at_most_n_log_n(piece: str) -> None:
+    assert grows_by(RuleExtractor().names_in, piece, 6_000) < MOST
+
+
+def test_speakers_are_found_in_at_most_n_log_n() -> None:
+    def read(text: str) -> None:
+        talk = [
+            {"speaker": f"Person {n}", "text": f"I met Person {n + 1} there.", "sent_at": SENT}
+            for n in range(len(text))
+        ]
+        assert RuleExtractor()(talk)[0]["entities"] == ["Person 0", "Person 1"]
+
+    assert grows_by(read, " ", 400) < MOST
 
 
 def test_who_goes_by_a_sign_is_no_entity(memory: Recall) -> None:

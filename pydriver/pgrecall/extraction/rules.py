@@ -1,9 +1,9 @@
 """Extract facts without a model: each sentence is a fact, and rules find its names and times.
 
 Names are runs of capitalised words. A word at the start of a sentence is a name only if it is
-capitalised elsewhere in the messages, is a speaker, or begins a run and is never in lower case. The
-only list of words is that of particles within names. Times are read as in questions, relative to
-when the message was sent.
+capitalised elsewhere in the messages, is a speaker, or begins a run and is never in lower case. A
+sentence in capitals has no names. The only list of words is that of particles within names. Times
+are read as in questions, relative to when the message was sent.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from itertools import dropwhile
 from typing import Any
 
 from pgrecall.extraction.talk import Message, moment, speaker_of, text_of
@@ -24,11 +25,52 @@ _PARTICLES = frozenset(
     "of the de del della di da do dos du la le les el van von der den al bin".split()
 )
 _WORD = re.compile(r"[^\W_][\w'’&.-]*[^\W_]|[^\W_]")
+_PIECE = re.compile(r"\w+|[^\w\s]")
 _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[^\Wa-z_])|\n+")
 # "Dr.", "J.", "U.S.": short and capitalised, or with a period inside; no sentence ends there.
 _ABBREVIATED = re.compile(r"(?:^|[\s(])(?:[^\W\d_a-z]\w?|(?:\w\.)+\w)\.$")
+_LONGEST = 40  # characters of an abbreviation
+_LONGEST_NAME = 500  # characters that the schema takes
 _LEAST_WORDS = 3
 _LEAST_SURE = 0.7  # minimum confidence of a date; fuzzy words such as "recently" have less
+
+
+class _Phrases:
+    """Phrases to look for in texts, however many there are: a tree of their words and signs."""
+
+    def __init__(self, meanings: Mapping[str, str]) -> None:
+        self._tree: dict[str, Any] = {}
+        for phrase, meaning in meanings.items():
+            branch = self._tree
+            for piece in _PIECE.findall(phrase):
+                branch = branch.setdefault(piece, {})
+            branch.setdefault("", {})[phrase] = meaning
+
+    def within(self, text: str) -> Iterator[str]:
+        """Return what the phrases mean that occur in a text as whole words."""
+        pieces = [*_PIECE.finditer(text)]
+        for first, begin in enumerate(pieces):
+            branch = self._tree
+            for n in range(first, len(pieces)):
+                branch = branch.get(pieces[n].group(), {})
+                if not branch:
+                    break
+                for phrase, meaning in branch.get("", {}).items():
+                    whole = re.compile(rf"(?<!\w){re.escape(phrase)}(?!\w)")
+                    if whole.match(text, begin.start()):
+                        yield meaning
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Names known without a rule, by their aliases in lower case.
+
+    Those that were given are found in lower case, too, those of speakers as they are written.
+    """
+
+    names: Mapping[str, str]
+    given: _Phrases
+    written: _Phrases
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +124,24 @@ class RuleExtractor:
     def names_in(self, text: str) -> list[str]:
         """Return the names in a text, in order."""
         inner, small = _written([text])
+        known = self._known()
         return [
             name
             for sentence in sentences(text)
-            for name in self._names_in(
-                sentence, self._when(sentence, None), inner, small, self._known()
-            )
+            for name in self._names_in(sentence, self._when(sentence, None), inner, small, known)
         ]
 
-    def _known(self, names: Iterable[str] = ()) -> dict[str, str]:
-        """Return known names, by their aliases in lower case."""
-        aliases = {name.casefold(): name for name in names}
-        for name, others in (self.aliases or {}).items():
-            aliases |= {alias.casefold(): name for alias in (name, *others)}
-        return aliases
+    def _known(self, speakers: Iterable[str] = ()) -> _Known:
+        """Return the names that are known without a rule."""
+        given = {
+            alias.casefold(): name
+            for name, others in (self.aliases or {}).items()
+            for alias in (name, *others)
+        }
+        names = {name.casefold(): name for name in speakers} | given
+        # A speaker is found as written: Will and Rose are words in lower case.
+        written = {name: name for alias, name in names.items() if alias not in given}
+        return _Known(names, _Phrases(given), _Phrases(written))
 
     def _fact(
         self,
@@ -103,7 +149,7 @@ class RuleExtractor:
         message: Message,
         inner: set[str],
         small: set[str],
-        known: Mapping[str, str],
+        known: _Known,
     ) -> dict[str, Any]:
         sent = moment(message)
         when = self._when(sentence, sent)
@@ -130,7 +176,7 @@ class RuleExtractor:
         when: TemporalConstraint | None,
         inner: set[str],
         small: set[str],
-        known: Mapping[str, str],
+        known: _Known,
     ) -> Iterator[str]:
         time = when.matched if when else ""
         found = {
@@ -138,15 +184,11 @@ class RuleExtractor:
             for run in _runs(sentence, inner, small, known)
             if not re.search(rf"(?<!\w){re.escape(run)}(?!\w)", time)
         }
-        given = self._known()
-        for alias, name in known.items():
-            # A speaker is found as written: Will and Rose are words in lower case.
-            word, said = (alias, sentence.casefold()) if alias in given else (name, sentence)
-            if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said):
-                found.setdefault(name)
+        found |= dict.fromkeys(known.written.within(sentence))
+        found |= dict.fromkeys(known.given.within(sentence.casefold()))
         if self.names is not None:
             found |= dict.fromkeys(self.names(sentence))
-        yield from dict.fromkeys(known.get(name.casefold(), name) for name in found)
+        yield from dict.fromkeys(known.names.get(name.casefold(), name) for name in found)
 
     def _when(self, sentence: str, sent: datetime | None) -> TemporalConstraint | None:
         at = sent or datetime.now(timezone.utc)
@@ -170,10 +212,10 @@ def sentences(text: str) -> list[str]:
     found: list[str] = []
     start = 0
     for end in _END.finditer(text):
-        piece = text[start : end.start()]
-        if "\n" not in end.group() and _ABBREVIATED.search(piece):
+        tail = text[max(start, end.start() - _LONGEST) : end.start()]
+        if "\n" not in end.group() and _ABBREVIATED.search(tail):
             continue
-        found.append(piece.strip())
+        found.append(text[start : end.start()].strip())
         start = end.end()
     return [piece for piece in [*found, text[start:].strip()] if piece]
 
@@ -195,15 +237,19 @@ def _written(texts: Iterable[str]) -> tuple[set[str], set[str]]:
 
 def _begins(sentence: str, word: re.Match[str]) -> bool:
     """Return whether a word may be capitalised because of its position."""
-    return not re.search(r"\w[^\w:\"“”‘(\[]*$", sentence[: word.start()])
+    for n in range(word.start() - 1, -1, -1):
+        if sentence[n] in ':"“”‘([':
+            return True
+        if re.match(r"\w", sentence[n]):
+            return False
+    return True
 
 
-def _runs(
-    sentence: str, inner: set[str], small: set[str], known: Mapping[str, str]
-) -> Iterator[str]:
+def _runs(sentence: str, inner: set[str], small: set[str], known: _Known) -> Iterator[str]:
     """Return runs of capitalised words."""
     run: list[re.Match[str]] = []
-    words = [*_WORD.finditer(sentence)]
+    # In a sentence in capitals these say nothing.
+    words = [] if sentence.isupper() else [*_WORD.finditer(sentence)]
     for n, word in enumerate(words):
         text = word.group()
         is_capital = text[0].isupper() and (bool(run) or not re.match(r"I\b(?!\.)", text))
@@ -224,25 +270,23 @@ def _name(
     run: list[re.Match[str]],
     inner: set[str],
     small: set[str],
-    known: Mapping[str, str],
+    known: _Known,
 ) -> Iterator[str]:
     while run and run[-1].group() in _PARTICLES:
-        run = run[:-1]
+        run.pop()
     if run and _begins(sentence, run[0]):
         first = run[0].group()
         rest = sentence[run[1].start() : run[-1].end()] if run[1:] else ""
-        if rest.casefold() in known:  # "Hey Melanie"
+        if rest.casefold() in known.names:  # "Hey Melanie"
             run = run[1:]
             first = rest
-        is_sure = first in inner or first.casefold() in known or first.isupper()
+        is_sure = first in inner or first.casefold() in known.names or first.isupper()
         if not is_sure and (len(run) == 1 or first.lower() in small or first.lower() in _PARTICLES):
-            run = run[1:]
-            while run and run[0].group() in _PARTICLES:
-                run = run[1:]
+            run = [*dropwhile(lambda word: word.group() in _PARTICLES, run[1:])]
     if run:
         name = sentence[run[0].start() : run[-1].end()]
         name = re.sub(r"['’]s$", "", name)
-        if len(name) > 1:
+        if 1 < len(name) <= _LONGEST_NAME:
             yield name
 
 
