@@ -14,6 +14,7 @@ import shutil
 import sys
 import tarfile
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
@@ -220,7 +221,8 @@ def phases(delta: str) -> dict[Phase, str]:
     return {phase: found.get(phase, "").strip() for phase in PHASES}
 
 
-def statements(script: str) -> list[str]:
+@lru_cache(maxsize=512)  # of a file of sql/, which is split for each script that has it
+def statements(script: str) -> tuple[str, ...]:
     """Split a script into statements, each with the comments before it and its semicolon.
 
     Handles strings, dollar quotes, comments and bodies in ``begin atomic``, whose ``end`` begins a
@@ -236,7 +238,7 @@ def statements(script: str) -> list[str]:
             continue
         found.append(text.strip())
         start = token.end()
-    return found
+    return tuple(found)
 
 
 def bare(statement: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pgrecall.server import build
 
@@ -53,6 +54,7 @@ class Installed:
     constraints: list[Constraint]
 
 
+@lru_cache(maxsize=2)
 def installed_by(script: str) -> Installed:
     """Read what a script of the whole schema installs."""
     result = Installed({}, set(), [])
