@@ -1,7 +1,8 @@
 -- The message arm: raw messages that share words with the query, by BM25 as in the lexical arm.
 --
 -- It covers what was not extracted as a fact. No other arm finds messages, so the score itself says
--- how certain a hit is: it is the share of the highest score that the words of the query allow.
+-- how certain a hit is: it is the share of the highest score that the words of the query allow. With
+-- a window, what was sent in it counts twice as much as what was sent at another time.
 -- Filters apply to memories, so a recall with a filter leaves messages out. Rows of this arm are of
 -- kind message; message_context() returns what was said before and after.
 create or replace function pgrecall_internal._message_arm(
@@ -29,6 +30,19 @@ begin
       select s.score / (request.message_terms).idf_sum
       from   unnest(search.scores) with ordinality as s(score, n)
       order  by s.n);
+    if not isempty(request.during) then
+      select array_agg(t.message_id order by t.score desc, t.message_id desc),
+             array_agg(t.score order by t.score desc, t.message_id desc)
+      into   result.memory_ids, result.scores
+      from (
+        select f.message_id, f.score * (1 + greatest(pgrecall_internal._proximity(
+                 tstzrange(m.sent_at, m.sent_at, '[]'), request.during,
+                 pgrecall_internal._slack_after(request.during)), 0)) / 2 as score
+        from   unnest(result.memory_ids, result.scores) as f(message_id, score)
+        join   pgrecall.message m
+          on   m.bank_id = (request.bank).bank_id and m.message_id = f.message_id
+      ) as t;
+    end if;
   end if;
   result.is_run := coalesce(result.is_run, false);
   return result;

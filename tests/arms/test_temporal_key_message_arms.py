@@ -360,6 +360,27 @@ def test_messages_of_another_bank_or_not_yet_sent_are_not_found(connection: Conn
     assert call(connection, "message_arm", bank="b", query="boats") == []
 
 
+def test_with_a_window_messages_sent_in_it_come_first(connection: Connection) -> None:
+    create(connection)
+    before, within, long_ago, later = say(
+        connection,
+        *({"text": "ana sails", "sent_at": f"{day}T12:00Z"}
+          for day in ("2026-03-04", "2026-03-05", "2025-01-01", "2026-06-01")),
+    )  # fmt: skip
+
+    def scores(during: str | None) -> dict[int, float]:
+        hits = call(connection, "arm_hits", bank="b", query="sails", during=during)
+        return {hit.memory_id: hit.score for hit in hits if hit.arm == "message"}
+
+    plain, dated = scores(None), scores("[2026-03-05,2026-03-06)")
+
+    assert len(set(plain.values())) == 1
+    assert [*dated] == [within, before, later, long_ago]
+    assert dated[within] == pytest.approx(plain[within])
+    assert dated[later] == dated[long_ago] == pytest.approx(plain[within] / 2)
+    assert scores("[2026-03-05,)")[later] == pytest.approx(plain[within])
+
+
 @pytest.mark.slow
 def test_the_gin_index_finds_rare_words_in_messages(connection: Connection) -> None:
     create(connection)
