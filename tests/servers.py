@@ -34,6 +34,7 @@ from pgrecall.server import (
 )
 from pgrecall.server.postmaster import Postmaster
 
+ROOM = 2 * 2**30  # bytes; the servers of one process take a quarter of it
 INTRANS = psycopg.pq.TransactionStatus.INTRANS
 Make = Callable[[psycopg.Connection[Any]], object]
 ROUTES = ("extension", "psql", "driver")
@@ -164,10 +165,18 @@ def embedded_version() -> int:
     return int(os.environ.get(VERSION_VARIABLE) or 18)
 
 
+def _memory() -> str | None:
+    """Return a file system in memory with room for each process of the tests; None if none has."""
+    place, processes = "/dev/shm", int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if os.access(place, os.W_OK) and shutil.disk_usage(place).free >= ROOM * processes:
+        return place
+    return None
+
+
 @contextmanager
 def folder_of_servers() -> Iterator[Path]:
-    """Make a directory for data of embedded servers."""
-    directory = Path(tempfile.mkdtemp(prefix="pgrecall-"))
+    """Make a directory for data of embedded servers, in memory where there is room."""
+    directory = Path(tempfile.mkdtemp(prefix="pgrecall-", dir=_memory()))
     directory.chmod(0o711)  # as root the server runs as another user, who must get through
     try:
         yield directory
