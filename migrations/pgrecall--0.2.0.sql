@@ -3176,6 +3176,13 @@ return '\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-
 comment on function pgrecall_internal._cjk is
 'The letters of Chinese, Japanese and Korean, for use inside a bracket expression.';
 
+create or replace function pgrecall_internal._suffix()
+returns text
+language sql immutable parallel safe
+return '(?:[+#]+(?![[:alnum:]+#]))';
+comment on function pgrecall_internal._suffix is
+'The + and # at the end of a word, which belong to it, as in C++ and C#: a regular expression.';
+
 create or replace function pgrecall_internal._marks(content text)
 returns text
 language sql immutable parallel safe
@@ -3236,8 +3243,8 @@ begin atomic
     select lower(i.match[1]), 1
     from   regexp_matches(
              t.spelt,
-             '[[:alnum:]]+(?:(?:[-_./@:+#]+[[:alnum:]]+)+(?:[+#]+(?![[:alnum:]+#]))?'
-             '|[+#]+(?![[:alnum:]+#]))', 'g'
+             '[[:alnum:]]+(?:(?:[-_./@:+#]+[[:alnum:]]+)+' || pgrecall_internal._suffix() || '?|'
+             || pgrecall_internal._suffix() || ')', 'g'
            ) as i(match)
     where  length(i.match[1]) <= 200
     union all
@@ -3313,7 +3320,7 @@ begin atomic
     select r.n, m.n as part, m.word, case m.n when 1 then length(r.match[1]) else 0 end as gap
     from   regexp_matches(
              left(query, 4000),
-             '([^[:alnum:]]*)([[:alnum:]]+(?:[+#]+(?![[:alnum:]+#]))?)', 'g')
+             '([^[:alnum:]]*)([[:alnum:]]+' || pgrecall_internal._suffix() || '?)', 'g')
              with ordinality as r(match, n)
     cross  join lateral (
       select 1 as n, r.match[2] as word
@@ -3928,7 +3935,7 @@ as $$
 declare
   quoted constant text := '(?<![[:alnum:]])"([^"]+)"(?![[:alnum:]])';
   minus  text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*'
-                 '(?:[+#]+(?![[:alnum:]+#]))?)';
+                 || pgrecall_internal._suffix() || '?)';
   bare   text;
 begin
   -- Only the beginning of a very long text is searched.
@@ -3973,7 +3980,7 @@ set search_path from current
 as $$
 declare
   typed text := '[' || pgrecall_internal._cjk() || ']|[[:alnum:]](?:[-_./@:+#]+[[:alnum:]]'
-                || '|[+#]+(?![[:alnum:]+#]))';
+                || '|' || pgrecall_internal._suffix() || ')';
   words text;
 begin
   if phrase ~ typed then
@@ -8924,8 +8931,8 @@ comment on function pgrecall.lexical_arm is
 -- The message arm: raw messages that share words with the query, by BM25 as in the lexical arm.
 --
 -- It covers what was not extracted as a fact. No other arm finds messages, so the score itself says
--- how certain a hit is: it is the share of the highest score that the words of the query allow. With
--- a window, what was sent in it counts twice as much as what was sent at another time.
+-- how certain a hit is: it is the share of the highest score that the words of the query allow.
+-- Beside messages that were sent in the window of a request those of another time count half.
 -- Filters apply to memories, so a recall with a filter leaves messages out. Rows of this arm are of
 -- kind message; message_context() returns what was said before and after.
 create or replace function pgrecall_internal._message_arm(
@@ -8958,12 +8965,16 @@ begin
              array_agg(t.score order by t.score desc, t.message_id desc)
       into   result.memory_ids, result.scores
       from (
-        select f.message_id, f.score * (1 + greatest(pgrecall_internal._proximity(
-                 tstzrange(m.sent_at, m.sent_at, '[]'), request.during,
-                 pgrecall_internal._slack_after(request.during)), 0)) / 2 as score
+        select f.message_id,
+               f.score * (1 + p.proximity) / max(1 + p.proximity) over () as score
         from   unnest(result.memory_ids, result.scores) as f(message_id, score)
         join   pgrecall.message m
           on   m.bank_id = (request.bank).bank_id and m.message_id = f.message_id
+        cross  join lateral (
+          select greatest(0, pgrecall_internal._proximity(
+                   tstzrange(m.sent_at, m.sent_at, '[]'), request.during,
+                   pgrecall_internal._slack_after(request.during)))
+        ) as p(proximity)
       ) as t;
     end if;
   end if;
@@ -16341,8 +16352,9 @@ begin
                          and translate(x.match[1], ',.''’', '') in (select unnest(wanted)) as is_hit
                from   regexp_matches(
                         r.run,
-                        format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*(?:[+#]+(?![%1$s+#]))?'
-                               '|[0-9]{1,3}(?:[,''’][0-9]{3})+(?![0-9])|[^%1$s]+', inside), 'g'
+                        format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*%2$s?'
+                               '|[0-9]{1,3}(?:[,''’][0-9]{3})+(?![0-9])|[^%1$s]+', inside,
+                               replace(pgrecall_internal._suffix(), '[:alnum:]', inside)), 'g'
                       ) with ordinality as x(match, n)
                offset 0
              ) as i,

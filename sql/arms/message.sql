@@ -1,8 +1,8 @@
 -- The message arm: raw messages that share words with the query, by BM25 as in the lexical arm.
 --
 -- It covers what was not extracted as a fact. No other arm finds messages, so the score itself says
--- how certain a hit is: it is the share of the highest score that the words of the query allow. With
--- a window, what was sent in it counts twice as much as what was sent at another time.
+-- how certain a hit is: it is the share of the highest score that the words of the query allow.
+-- Beside messages that were sent in the window of a request those of another time count half.
 -- Filters apply to memories, so a recall with a filter leaves messages out. Rows of this arm are of
 -- kind message; message_context() returns what was said before and after.
 create or replace function pgrecall_internal._message_arm(
@@ -35,12 +35,16 @@ begin
              array_agg(t.score order by t.score desc, t.message_id desc)
       into   result.memory_ids, result.scores
       from (
-        select f.message_id, f.score * (1 + greatest(pgrecall_internal._proximity(
-                 tstzrange(m.sent_at, m.sent_at, '[]'), request.during,
-                 pgrecall_internal._slack_after(request.during)), 0)) / 2 as score
+        select f.message_id,
+               f.score * (1 + p.proximity) / max(1 + p.proximity) over () as score
         from   unnest(result.memory_ids, result.scores) as f(message_id, score)
         join   pgrecall.message m
           on   m.bank_id = (request.bank).bank_id and m.message_id = f.message_id
+        cross  join lateral (
+          select greatest(0, pgrecall_internal._proximity(
+                   tstzrange(m.sent_at, m.sent_at, '[]'), request.during,
+                   pgrecall_internal._slack_after(request.during)))
+        ) as p(proximity)
       ) as t;
     end if;
   end if;

@@ -113,8 +113,9 @@ begin
                          and translate(x.match[1], ',.''’', '') in (select unnest(wanted)) as is_hit
                from   regexp_matches(
                         r.run,
-                        format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*(?:[+#]+(?![%1$s+#]))?'
-                               '|[0-9]{1,3}(?:[,''’][0-9]{3})+(?![0-9])|[^%1$s]+', inside), 'g'
+                        format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*%2$s?'
+                               '|[0-9]{1,3}(?:[,''’][0-9]{3})+(?![0-9])|[^%1$s]+', inside,
+                               replace(pgrecall_internal._suffix(), '[:alnum:]', inside)), 'g'
                       ) with ordinality as x(match, n)
                offset 0
              ) as i,

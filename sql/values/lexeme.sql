@@ -17,6 +17,13 @@ return '\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-
 comment on function pgrecall_internal._cjk is
 'The letters of Chinese, Japanese and Korean, for use inside a bracket expression.';
 
+create or replace function pgrecall_internal._suffix()
+returns text
+language sql immutable parallel safe
+return '(?:[+#]+(?![[:alnum:]+#]))';
+comment on function pgrecall_internal._suffix is
+'The + and # at the end of a word, which belong to it, as in C++ and C#: a regular expression.';
+
 create or replace function pgrecall_internal._marks(content text)
 returns text
 language sql immutable parallel safe
@@ -77,8 +84,8 @@ begin atomic
     select lower(i.match[1]), 1
     from   regexp_matches(
              t.spelt,
-             '[[:alnum:]]+(?:(?:[-_./@:+#]+[[:alnum:]]+)+(?:[+#]+(?![[:alnum:]+#]))?'
-             '|[+#]+(?![[:alnum:]+#]))', 'g'
+             '[[:alnum:]]+(?:(?:[-_./@:+#]+[[:alnum:]]+)+' || pgrecall_internal._suffix() || '?|'
+             || pgrecall_internal._suffix() || ')', 'g'
            ) as i(match)
     where  length(i.match[1]) <= 200
     union all

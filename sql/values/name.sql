@@ -25,7 +25,7 @@ begin atomic
     select r.n, m.n as part, m.word, case m.n when 1 then length(r.match[1]) else 0 end as gap
     from   regexp_matches(
              left(query, 4000),
-             '([^[:alnum:]]*)([[:alnum:]]+(?:[+#]+(?![[:alnum:]+#]))?)', 'g')
+             '([^[:alnum:]]*)([[:alnum:]]+' || pgrecall_internal._suffix() || '?)', 'g')
              with ordinality as r(match, n)
     cross  join lateral (
       select 1 as n, r.match[2] as word

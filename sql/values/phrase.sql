@@ -12,7 +12,7 @@ as $$
 declare
   quoted constant text := '(?<![[:alnum:]])"([^"]+)"(?![[:alnum:]])';
   minus  text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*'
-                 '(?:[+#]+(?![[:alnum:]+#]))?)';
+                 || pgrecall_internal._suffix() || '?)';
   bare   text;
 begin
   -- Only the beginning of a very long text is searched.
@@ -57,7 +57,7 @@ set search_path from current
 as $$
 declare
   typed text := '[' || pgrecall_internal._cjk() || ']|[[:alnum:]](?:[-_./@:+#]+[[:alnum:]]'
-                || '|[+#]+(?![[:alnum:]+#]))';
+                || '|' || pgrecall_internal._suffix() || ')';
   words text;
 begin
   if phrase ~ typed then
