@@ -202,6 +202,15 @@ def test_messages_of_chat_apis_are_read_as_they_are_retained() -> None:
     assert [*map(_line, told)] == [*map(_line, plain)]
 
 
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_nothing_is_extracted_from_instructions(role: str) -> None:
+    rules: dict[str, object] = {"role": role, "content": "You are a helpful assistant of Ana."}
+    model = OpenAIExtractor("m", base_url="http://localhost:1", max_retries=0)
+
+    assert RuleExtractor()([rules, *TALK]) == RuleExtractor()(TALK)
+    assert model([rules]) == []  # nothing is asked
+
+
 def test_models_for_names_can_be_handed_over() -> None:
     def pipeline(text: str) -> object:
         return SimpleNamespace(ents=[SimpleNamespace(text=text.split()[0])])

@@ -9,7 +9,7 @@ from typing import Any
 
 from pgrecall.errors import InvalidArgument
 from pgrecall.extraction.schema import FACTS_SCHEMA, plain
-from pgrecall.extraction.talk import Message, speaker_of, text_of
+from pgrecall.extraction.talk import Message, is_said, speaker_of, text_of
 from pgrecall.inference.endpoints import openai_client
 
 INSTRUCTIONS = (
@@ -23,7 +23,8 @@ INSTRUCTIONS = (
 class OpenAIExtractor:
     """Asks a model for facts as structured output, by the official client.
 
-    The client retries transient failures and obeys rate limits.
+    Messages of the system are left out. The client retries transient failures and obeys rate
+    limits.
     """
 
     def __init__(
@@ -68,13 +69,16 @@ class OpenAIExtractor:
             Exception: the client's error if the endpoint fails or cannot be reached.
 
         """
+        lines = [_line(message) for message in messages if is_said(message)]
+        if not lines:
+            return []
         client = self._connected()
         try:
             answer = client.chat.completions.create(
                 model=self.model,
                 messages=[
                     {"role": "system", "content": self._instructions},
-                    {"role": "user", "content": "\n".join(map(_line, messages))},
+                    {"role": "user", "content": "\n".join(lines)},
                 ],
                 response_format={
                     "type": "json_schema",

@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from itertools import dropwhile
 from typing import Any
 
-from pgrecall.extraction.talk import Message, moment, speaker_of, text_of
+from pgrecall.extraction.talk import Message, is_said, moment, speaker_of, text_of
 from pgrecall.temporal import TemporalConstraint, extract_temporal_constraint
 
 Names = Callable[[str], Iterable[str]]
@@ -77,9 +77,9 @@ class _Known:
 class RuleExtractor:
     """Makes a fact of each sentence, with its speaker, names and time.
 
-    Deterministic, without a model. Questions and sentences of one or two words are left out. The
-    context of a fact has the speaker, the two sentences before, the one behind, and the last two of
-    the message before in the same session.
+    Deterministic, without a model. Questions, sentences of one or two words and messages of the
+    system are left out. The context of a fact has the speaker, the two sentences before, the one
+    behind, and the last two of the message before in the same session.
 
     Attributes:
         aliases: Other names of entities, by name: ``{"Melanie": ["Mel"]}``. They are also found in
@@ -108,7 +108,7 @@ class RuleExtractor:
         earlier: object = None
         asked: list[str] = []
         for message, text in zip(messages, texts, strict=True):
-            said = sentences(text)
+            said = sentences(text) if is_said(message) else []
             answered = asked[-2:] if message.get("session") == earlier else []
             found.append(
                 [

@@ -96,6 +96,11 @@ def speaker_of(message: Message) -> str:
     return str(message.get("speaker") or message.get("name") or "")
 
 
+def is_said(message: Message) -> bool:
+    """Return whether somebody says a message, which is no instruction of the system."""
+    return message.get("role") not in {"system", "developer"}
+
+
 def moment(message: Message) -> datetime | None:
     """Return when a message was sent; None if unknown. Dates and texts without a zone are UTC."""
     sent = message.get("sent_at")
