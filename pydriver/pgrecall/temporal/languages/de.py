@@ -126,7 +126,7 @@ for _ten, _word in enumerate(_TENS, 2):
     _put("Z", (10 * _ten, "ages"), f"{_word}er(/n), {_word}er (jahre/jahren), {_word}erjahre(/n)")
     _put("Z", (1900 + 10 * _ten, ""), f"neunzehnhundert{_word}er(/ jahre/ jahren)")
 _put("u", 60, "stunde, stunden")
-_put("u", 1, "minute, minuten")
+_put("u", 1, "minute, minuten, min")
 for _part, _hours in {
     "(morgen/früh)": MORNING,
     "vormittag": FORENOON,

@@ -110,7 +110,7 @@ for _number, _name in enumerate(("primer", "segundo", "tercer", "cuarto"), 1):
 for _ten in range(20, 100, 10):
     _put("Z", (_ten, "ages"), f"(de/en) los {_ten}")
 _put("u", 60, "hora, horas")
-_put("u", 1, "minuto, minutos")
+_put("u", 1, "minuto, minutos, min")
 _put("D", 0, "hoy")
 _put("DP", (0, NIGHT), "esta noche")
 _put("DP", (0, MORNING), "esta mañana")

@@ -120,7 +120,7 @@ _put = _LEXICON.put
 for _number, _name in enumerate(("premier", "deuxième", "troisième", "quatrième"), 1):
     _put("oU", (_number, "quarter"), f"{_name} quart")
 _put("u", 60, "heure, heures")
-_put("u", 1, "minute, minutes")
+_put("u", 1, "minute, minutes, min")
 _put("D", 0, "aujourd' hui")
 _put("D", -1, "hier")
 _put("D", 1, "demain, le lendemain")

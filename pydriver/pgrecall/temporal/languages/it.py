@@ -113,7 +113,7 @@ for _century, _name in enumerate(
 ):
     _put("q", ("century", _century), f"(il/l'/nel/nell'/del/dell') {_name}")
 _put("u", 60, "ora, ore")
-_put("u", 1, "minuto, minuti")
+_put("u", 1, "minuto, minuti, min")
 _put("D", 0, "oggi")
 _put("D", -1, "ieri")
 _put("D", 1, "domani")

@@ -113,7 +113,7 @@ _put = _LEXICON.put
 for _number in range(1, 32):
     _put("o", _number, _say_place(_number))
 _put("u", 60, "uur, uren")
-_put("u", 1, "minuut, minuten")
+_put("u", 1, "minuut, minuten, min")
 for _part, _hours in {
     "(ochtend/morgen)": MORNING,
     "middag": AFTERNOON,

@@ -129,7 +129,7 @@ for _fair, _number in _DAYS.items():
 _put("E", "half2", "na segunda metade, segunda metade")
 _put("iTH", ("on", None, -2), "na sexta (- feira /)santa")
 _put("u", 60, "hora, horas")
-_put("u", 1, "minuto, minutos")
+_put("u", 1, "minuto, minutos, min")
 _put("D", 0, "hoje")
 _put("D", -1, "ontem")
 for _part, _hours in {"noite": NIGHT, "manhã": MORNING, "tarde": AFTERNOON}.items():
