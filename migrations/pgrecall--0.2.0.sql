@@ -4369,6 +4369,28 @@ $$;
 comment on function pgrecall_internal._raise_replaced is
 'Raises RC001 for a bank that is gone, 40001 for one that was replaced.';
 
+create or replace function pgrecall_internal._check_writable()
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  if current_setting('transaction_read_only')::boolean then
+    raise exception using
+      errcode = 'read_only_sql_transaction',
+      message = case when pg_is_in_recovery()
+        then 'this server is a standby: nothing can be written here'
+        else 'the transaction is read-only: nothing can be written in it' end,
+      hint    = case when pg_is_in_recovery()
+        then 'Connect to the primary: target_session_attrs=read-write finds it among the hosts of '
+             'a DSN.'
+        else 'Begin with: begin read write;' end;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_writable is
+'Raises 25006 on a standby and in a read-only transaction.';
+
 create or replace function pgrecall_internal._bank_to_write(
   bank text, relation regclass default 'pgrecall.bank', privilege text default 'update')
 returns pgrecall.bank
@@ -4378,6 +4400,7 @@ as $$
 declare
   found_bank pgrecall.bank := pgrecall_internal._bank(bank);
 begin
+  perform pgrecall_internal._check_writable();
   if not has_table_privilege(relation, privilege) then
     perform pgrecall_internal._raise_not_permitted(
       format('write into bank "%s"', bank), relation, privilege);
@@ -4387,7 +4410,7 @@ end;
 $$;
 comment on function pgrecall_internal._bank_to_write is
 'The row of a bank, for a role that has one privilege on a table. Errors: RC001 unknown bank, '
-'42501 naming the roles that may write.';
+'25006 nothing can be written here, 42501 naming the roles that may write.';
 
 create or replace function pgrecall_internal._locked_bank(bank text)
 returns pgrecall.bank
@@ -6101,6 +6124,7 @@ declare
   is_new    boolean;
 begin
   perform pgrecall_internal._check_new_bank(bank);
+  perform pgrecall_internal._check_writable();
   if embedding_dimensions not between 1 and 4000 then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -17487,8 +17511,8 @@ begin
        cross  join lateral pg_get_expr(p.polqual, p.polrelid) as condition
        where  c.oid = 'pgrecall.bank'::regclass and c.relrowsecurity
          and  case
-                when p.polname = 'pgrecall_admin'
-                  then pg_has_role(caller, p.polroles[1], 'usage')
+                when p.polname = 'pgrecall_admin' then exists (
+                  select from unnest(p.polroles) as r where pg_has_role(caller, r, 'usage'))
                 when p.polname <> 'pgrecall_bank' then false
                 when condition ~ '_member_banks' then exists (
                   select from pg_roles r
@@ -20832,6 +20856,7 @@ declare
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   perform pgrecall_internal._check_isolation('maintain');
+  perform pgrecall_internal._check_writable();
   if bank is not null then
     perform pgrecall_internal._bank(bank);
   end if;
@@ -21222,6 +21247,7 @@ declare
   admin    name := prefix || '_admin';
   searcher name := prefix || '_searcher';
   searched regprocedure;
+  admins   text;
   new_role name;
   relation regclass;
   called   regprocedure;
@@ -21231,6 +21257,13 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('"%s" cannot begin the names of roles', prefix),
       hint    = 'Use a word of 1 to 40 small letters, digits and underscores.';
+  end if;
+  searched := to_regproc('pgrecall_internal._searched_recall')::oid::regprocedure;
+  if searched is null then
+    raise exception using
+      errcode = 'undefined_function',
+      message = 'function pgrecall_internal._searched_recall() is missing',
+      hint    = 'It was dropped with its owner, a searcher. Create it again with: pgrecall migrate';
   end if;
   perform pgrecall_internal._lock_rights();
   -- Statements about roles take no parameters.
@@ -21251,9 +21284,16 @@ begin
   -- Only the admin creates and drops banks.
   execute format('revoke insert, delete on pgrecall.bank from %I', writer);
   execute format('grant insert, delete on pgrecall.bank to %I', admin);
+  -- The admins of other prefixes go on seeing every bank.
+  select string_agg(quote_ident(r.rolname), ', ')
+  into   admins
+  from   pg_roles r
+  where  r.rolname = admin or r.oid = any (
+           select unnest(p.polroles) from pg_policy p
+           where  p.polrelid = 'pgrecall.bank'::regclass and p.polname = 'pgrecall_admin');
   for relation in select t from pgrecall_internal._fenced_tables() as t loop
     execute format('drop policy if exists pgrecall_admin on %s', relation);
-    execute format('create policy pgrecall_admin on %s to %I using (true)', relation, admin);
+    execute format('create policy pgrecall_admin on %s to %s using (true)', relation, admins);
     execute format('drop policy if exists pgrecall_searcher on %s', relation);
     execute format('create policy pgrecall_searcher on %s for select to %I using (true)',
                    relation, searcher);
@@ -21286,7 +21326,6 @@ begin
     execute format('grant %I to current_user with inherit true, set true', searcher);
     execute format('grant create on schema pgrecall_internal to %I', searcher);
   end if;
-  searched := 'pgrecall_internal._searched_recall'::regproc::oid::regprocedure;
   execute format('revoke execute on function %s from public', searched);
   execute format('grant execute on function %s to %I', searched, reader);
   execute format('alter function %s security definer', searched);
@@ -21301,7 +21340,8 @@ comment on function pgrecall.create_roles is
 'drop banks; after enable_row_security() it still sees every bank, and the others only theirs. A '
 'further role, <prefix>_searcher, is granted to no one: with its rights, which only read, fenced '
 'roles recall as fast as others. Run it again after an upgrade, which may add tables. Roles belong '
-'to the whole server: a second database with tenants of its own takes another prefix. Building '
-'indexes stays with the owner of the tables. Errors: 22023, 42501 the caller may not create roles '
-'or does not own the tables.';
+'to the whole server: a second database with tenants of its own takes another prefix. Roles of '
+'another prefix in the same database stay as they are. Building indexes stays with the owner of '
+'the tables. Errors: 22023, 42501 the caller may not create roles or does not own the tables, '
+'42883 drop owned by removed a function.';
 

@@ -436,8 +436,8 @@ begin
        cross  join lateral pg_get_expr(p.polqual, p.polrelid) as condition
        where  c.oid = 'pgrecall.bank'::regclass and c.relrowsecurity
          and  case
-                when p.polname = 'pgrecall_admin'
-                  then pg_has_role(caller, p.polroles[1], 'usage')
+                when p.polname = 'pgrecall_admin' then exists (
+                  select from unnest(p.polroles) as r where pg_has_role(caller, r, 'usage'))
                 when p.polname <> 'pgrecall_bank' then false
                 when condition ~ '_member_banks' then exists (
                   select from pg_roles r

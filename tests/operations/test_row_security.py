@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from pgrecall import NotPermitted, Recall
+from pgrecall import NotPermitted, Recall, schema
 from pgrecall.server import build
 from servers import kept_fixture
 from sqlcalls import Connection, column, fill, recalled, refused, retain, rows, value
@@ -268,6 +268,43 @@ def test_the_admin_sees_every_bank_and_a_tenant_its_own(connection: Connection) 
 
     assert own
     assert (tenant, chief) == ({"acme"}, {"acme", "bolt"})
+
+
+def test_roles_of_a_second_prefix_take_nothing_from_those_of_the_first(
+    connection: Connection,
+) -> None:
+    for bank in ("acme", "bolt"):
+        fill(connection, bank)
+    for prefix in ("t", "u", "t"):
+        connection.execute("select pgrecall.create_roles(%s)", [prefix])
+    connection.execute("select pgrecall.enable_row_security()")
+    for prefix in ("t", "u"):
+        connection.execute(f"create role {prefix}_chief in role {prefix}_admin")
+
+        connection.execute(f"set local role {prefix}_chief")
+
+        assert banks(connection) == {"acme", "bolt"}
+        assert rows(connection, SEARCHED, "bolt", "bolt")[0][0]
+        connection.execute("set local role none")
+
+
+def test_roles_can_be_removed(database: str) -> None:
+    roles = "gone_reader, gone_writer, gone_admin, gone_searcher"
+    with psycopg.connect(database, autocommit=True) as owner:
+        owner.execute("select pgrecall.create_roles('gone')")
+        owner.execute(f"drop owned by {roles}".encode())
+        with refused(
+            owner,
+            "42883",
+            "function pgrecall_internal._searched_recall() is missing",
+            "pgrecall migrate",
+        ):
+            owner.execute("select pgrecall.create_roles('gone')")
+        owner.execute(f"drop role {roles}".encode())
+    with psycopg.connect(database) as owner:
+        schema.migrate(owner)
+        owner.execute("select pgrecall.create_roles('gone')")
+        owner.rollback()
 
 
 @kept_fixture

@@ -66,7 +66,7 @@ class Postmaster:
         socket = self._running_socket()
         if socket is None:
             socket = self._socket_directory()
-            self._write("pgrecall_hba.conf", "local all all peer map=pgrecall\n")
+            self._write("pgrecall_hba.conf", "local all,replication all peer map=pgrecall\n")
             names = dict.fromkeys((pwd.getpwuid(os.geteuid()).pw_name, self._owner.pw_name))
             lines = (f'pgrecall "{name}" all\n' for name in names)
             self._write("pgrecall_ident.conf", "".join(lines))
