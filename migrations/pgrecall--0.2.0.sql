@@ -872,8 +872,12 @@ comment on column pgrecall.attached_change.noted_at is
 comment on column pgrecall.attached_change.problem is
 'Why the row could not be stored; the next change to the row tries again. Null: not tried yet.';
 
+-- Those that wait, in order, and those that failed: a batch reads neither all of the one nor of the
+-- other.
 create index attached_change_bank_id_relation_idx
-  on pgrecall.attached_change (bank_id, relation, change_id) where relation is not null;
+  on pgrecall.attached_change (bank_id, relation, change_id) where problem is null;
+create index attached_change_bank_id_relation_key_idx
+  on pgrecall.attached_change (bank_id, relation, key) where problem is not null;
 
 -- state/statistics.sql
 -- Statistics of the documents of a bank, for BM25 and for vocabulary_drift().
@@ -18915,15 +18919,26 @@ declare
     pgrecall_internal._compared_rows(attachment, relation, keys);
   added      pgrecall_internal.attached_fact[] := array(
     select c from unnest(compared) as c where c.status = 'new' order by c.key);
+  failed     bigint[] := array(
+    select x.change_id
+    from   unnest(keys) as k(key)
+    cross  join lateral (
+      -- One lookup for each key.
+      select c.change_id from pgrecall.attached_change c
+      where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
+        and  c.key = k.key and c.problem is not null
+      offset 0
+    ) as x);
   versions   bigint[] := '{}';
   gone       bigint[];
   one        pgrecall_internal.attached_fact;
   version_id bigint;
   done       pgrecall.synced_table;
 begin
-  delete from pgrecall.attached_change c
-  where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
-    and  c.problem is not null and c.key = any (keys);
+  if failed <> '{}' then
+    delete from pgrecall.attached_change c
+    where  c.bank_id = attachment.bank_id and c.change_id = any (failed);
+  end if;
   done.bank_id := attachment.bank_id;
   done.relation := attachment.relation;
   done.failed := 0;

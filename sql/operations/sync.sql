@@ -139,15 +139,26 @@ declare
     pgrecall_internal._compared_rows(attachment, relation, keys);
   added      pgrecall_internal.attached_fact[] := array(
     select c from unnest(compared) as c where c.status = 'new' order by c.key);
+  failed     bigint[] := array(
+    select x.change_id
+    from   unnest(keys) as k(key)
+    cross  join lateral (
+      -- One lookup for each key.
+      select c.change_id from pgrecall.attached_change c
+      where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
+        and  c.key = k.key and c.problem is not null
+      offset 0
+    ) as x);
   versions   bigint[] := '{}';
   gone       bigint[];
   one        pgrecall_internal.attached_fact;
   version_id bigint;
   done       pgrecall.synced_table;
 begin
-  delete from pgrecall.attached_change c
-  where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
-    and  c.problem is not null and c.key = any (keys);
+  if failed <> '{}' then
+    delete from pgrecall.attached_change c
+    where  c.bank_id = attachment.bank_id and c.change_id = any (failed);
+  end if;
   done.bank_id := attachment.bank_id;
   done.relation := attachment.relation;
   done.failed := 0;
