@@ -17524,6 +17524,13 @@ begin
                     and  pg_has_role(caller, r.oid, 'usage'))
                 when condition ~ 'CURRENT_USER' then _searched_recall.bank = caller
                 else condition ~ 'current_setting' end)
+     -- A restore without the roles leaves the function to who restored, with all rights.
+     and exists (
+       select
+       from   pg_policy p
+       join   pg_roles r on r.oid = any (p.polroles)
+       where  p.polrelid = 'pgrecall.bank'::regclass and p.polname = 'pgrecall_searcher'
+         and  r.rolname = current_user)
      and not exists (
        select
        from   pg_policy p
@@ -17542,7 +17549,8 @@ $$;
 comment on function pgrecall_internal._searched_recall is
 '_recall() with the rights of the owner of this function, for a caller that has the fence_key of '
 'the bank and whose role, that of the session or of its "set role", sees the bank by the policies '
-'of enable_row_security(). Null for others, and where there are other policies.';
+'of enable_row_security(). Null for others, where there are other policies, and where the owner is '
+'no searcher of create_roles().';
 
 create or replace function pgrecall_internal._recall(
   bank       text,

@@ -561,6 +561,19 @@ def test_doctor_notices_what_a_restore_left_out(
     assert code == 1
 
 
+def test_doctor_says_whose_the_function_of_the_searcher_is(run: Run, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select pgrecall.create_roles('stray')")
+        connection.execute("reassign owned by stray_searcher to current_user")
+        findings = json.loads(run("doctor", "--json", dsn=database)[1])
+        connection.execute("drop owned by stray_reader, stray_writer, stray_admin, stray_searcher")
+        connection.execute("drop role stray_reader, stray_writer, stray_admin, stray_searcher")
+
+    [found] = [finding for finding in findings if finding["about"] == "row security"]
+    assert (found["status"], found["advice"]) == ("bad", "Run: select pgrecall.create_roles();")
+    assert "as after a restore without the roles" in found["found"]
+
+
 def test_doctor_calls_grants_without_row_security_bad(run: Run, database: str) -> None:
     def found() -> list[tuple[str, str]]:
         return [

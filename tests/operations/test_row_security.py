@@ -372,6 +372,7 @@ def test_who_sees_a_bank_not_gets_nothing_from_the_searcher(fast: Connection) ->
         "create policy mine on pgrecall.message as restrictive using (false)",
         "alter table pgrecall.bank disable row level security",
         "drop policy pgrecall_bank on pgrecall.bank",
+        "reassign owned by t_searcher to current_user",
     ],
 )
 def test_the_searcher_answers_behind_its_own_fence_only(fast: Connection, change: str) -> None:

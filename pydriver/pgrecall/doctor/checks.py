@@ -163,13 +163,25 @@ def _vector_schema(recall: Recall) -> list[Finding]:
 
 def _row_security(recall: Recall) -> list[Finding]:
     """Look for roles that can read each other's banks."""
+    owner = recall._run(queries.stray_searcher())
+    stray = [
+        Finding(
+            "bad",
+            "row security",
+            f'the function of the searcher belongs to "{owner}", as after a restore without the'
+            " roles: it answers nobody, and recalls under row security take long",
+            "Run: select pgrecall.create_roles();",
+        )
+    ]
+    findings = [] if owner is None else stray
     tables, roles, is_fenced = recall._run(queries.open_tables())
     if not tables:
-        return [Finding("good", "row security", "on")] if is_fenced else []
+        return findings or ([Finding("good", "row security", "on")] if is_fenced else [])
     if not is_fenced and len(recall.banks()) < 2:
-        return []
+        return findings
     shown = ", ".join(tables[:3]) + (", ..." if len(tables) > 3 else "")
     return [
+        *findings,
         Finding(
             "bad",
             "row security",
@@ -177,7 +189,7 @@ def _row_security(recall: Recall) -> list[Finding]:
             f" {', '.join(roles)}",
             "Run: select pgrecall.enable_row_security(); a role that is meant to see every bank:"
             " alter role NAME bypassrls;",
-        )
+        ),
     ]
 
 

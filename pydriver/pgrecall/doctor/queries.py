@@ -57,6 +57,16 @@ def open_tables() -> Call[Any, tuple[list[str], list[str], bool]]:
     )
 
 
+def stray_searcher() -> Call[Any, str | None]:
+    """Return who owns the security definer function of the searcher; None if a searcher does."""
+    return _value(
+        "select (select pg_get_userbyid(p.proowner)::text from pg_catalog.pg_proc p"
+        " where p.oid = to_regproc('pgrecall_internal._searched_recall') and p.prosecdef"
+        " and not exists (select from pg_catalog.pg_policy y"
+        " where y.polname = 'pgrecall_searcher' and p.proowner = any (y.polroles)))"
+    )
+
+
 def creators_in_vector_schema() -> Call[Any, tuple[str, str, list[str], list[str]]]:
     """Return the schema of pgvector, the owner of pgrecall, and who else can create in the former.
 
