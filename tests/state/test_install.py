@@ -252,6 +252,19 @@ def test_migrate_refuses_a_release_that_no_script_leads_from(
     )
 
 
+def test_one_schema_without_the_other_is_named(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("drop schema pgrecall_internal cascade")
+        connection.execute("drop function if exists pgrecall.version()")
+        connection.execute("create function pgrecall.version() returns text return 'any'")
+
+        with pytest.raises(InstallError, match='without schema "pgrecall_internal"') as caught:
+            schema.installed_version(connection)
+
+        connection.rollback()
+    assert "pg_dump -n 'pgrecall*'" in str(caught.value.hint)
+
+
 def test_a_second_install_is_refused(connection: psycopg.Connection) -> None:
     with pytest.raises(psycopg.Error) as raised:
         connection.execute(build.full_script().encode())

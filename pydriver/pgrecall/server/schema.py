@@ -116,7 +116,8 @@ def installed_version(connection: Connection) -> str | None:
     """Return the version of pgrecall in the database, such as ``0.1.0``; None if missing.
 
     Raises:
-        InstallError: a superuser asks, and the schema belongs to a role that is none.
+        InstallError: a superuser asks, and the schema belongs to a role that is none; or the other
+            schema is missing.
 
     """
     owner = _scalar(connection, _LESSER_OWNER)
@@ -127,6 +128,11 @@ def installed_version(connection: Connection) -> str | None:
         )
     if not _scalar(connection, "select to_regprocedure('pgrecall.version()') is not null"):
         return None
+    if not _scalar(connection, "select to_regnamespace('pgrecall_internal') is not null"):
+        raise InstallError(
+            'schema "pgrecall" is here without schema "pgrecall_internal"',
+            hint="Restore a dump of both, as of: pg_dump -n 'pgrecall*', into another database.",
+        )
     return str(_scalar(connection, "select pgrecall.version()"))
 
 
