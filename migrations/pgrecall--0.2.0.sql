@@ -19112,18 +19112,9 @@ set extra_float_digits = 1
 set quote_all_identifiers = off
 as $$
 declare
-  problem  text := pgrecall_internal._attachment_problem(attachment);
   keys     text[];
   done     pgrecall.synced_table;
 begin
-  if problem is not null then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = problem,
-      hint    = format('Sync as a role that reads all rows, or attach the table again, or take it '
-                       'away: select pgrecall.detach_table(%L, %L);', attachment.bank_id,
-                       attachment.relation);
-  end if;
   -- Another session may have synced it while this one waited for the bank.
   perform pgrecall_internal._locked_bank(attachment.bank_id);
   attachment := pgrecall_internal._attachment(attachment.bank_id, attachment.relation);
@@ -19143,7 +19134,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._sync_batch is
-'Syncs one batch of an attached table. Errors: 22023 it cannot be read as it was attached.';
+'Syncs one batch of an attached table, which can be read as it was attached.';
 
 create or replace function pgrecall.sync_table(
   bank       text,
@@ -19156,6 +19147,7 @@ set search_path from current
 as $$
 declare
   attached pgrecall.attachment;
+  problem  text;
   done     pgrecall.synced_table;
 begin
   perform pgrecall_internal._bank(bank);
@@ -19170,6 +19162,16 @@ begin
       and  (sync_table.relation is null or a.relation = sync_table.relation)
     order  by a.relation
   loop
+    -- Without its triggers nothing waits, whatever has changed.
+    problem := pgrecall_internal._attachment_problem(attached);
+    if problem is not null then
+      raise exception using
+        errcode = 'invalid_parameter_value',
+        message = problem,
+        hint    = format('Sync as a role that reads all rows, or attach the table again, which '
+                         'reads all rows, or take it away: select pgrecall.detach_table(%L, %L);',
+                         bank, attached.relation);
+    end if;
     if attached.is_copied and not pgrecall_internal._is_behind(attached) then
       -- Nothing to do, so the bank is not locked.
       done := row(bank, attached.relation, 0, 0, 0, 0, 0, true);
@@ -21293,6 +21295,13 @@ begin
   foreach new_role in array array[reader, writer, admin, searcher] loop
     if to_regrole(quote_ident(new_role)) is null then
       execute format('create role %I nologin', new_role);
+    elsif not pg_has_role(new_role, 'member with admin option') then
+      raise exception using
+        errcode = 'insufficient_privilege',
+        message = format('role "%s" exists already, and role "%s" may not grant it', new_role,
+                         current_user),
+        hint    = 'Roles belong to the whole server, so another database may use it. Choose '
+                  'another prefix: select pgrecall.create_roles(''other'');';
     end if;
   end loop;
   execute format('grant usage on schema pgrecall, pgrecall_internal to %I', reader);

@@ -184,8 +184,6 @@ def base_backup(data: Path, binaries: Path, copy: Path, *more: str) -> None:
     owner = data.stat()
     for path in (copy, *copy.rglob("*")):
         os.chown(path, owner.st_uid, owner.st_gid)
-    for left in (".s.PGSQL.5432.lock", ".handle_pids.json"):
-        (copy / left).unlink(missing_ok=True)
 
 
 @contextmanager

@@ -227,6 +227,13 @@ begin
   foreach new_role in array array[reader, writer, admin, searcher] loop
     if to_regrole(quote_ident(new_role)) is null then
       execute format('create role %I nologin', new_role);
+    elsif not pg_has_role(new_role, 'member with admin option') then
+      raise exception using
+        errcode = 'insufficient_privilege',
+        message = format('role "%s" exists already, and role "%s" may not grant it', new_role,
+                         current_user),
+        hint    = 'Roles belong to the whole server, so another database may use it. Choose '
+                  'another prefix: select pgrecall.create_roles(''other'');';
     end if;
   end loop;
   execute format('grant usage on schema pgrecall, pgrecall_internal to %I', reader);

@@ -324,18 +324,9 @@ set extra_float_digits = 1
 set quote_all_identifiers = off
 as $$
 declare
-  problem  text := pgrecall_internal._attachment_problem(attachment);
   keys     text[];
   done     pgrecall.synced_table;
 begin
-  if problem is not null then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = problem,
-      hint    = format('Sync as a role that reads all rows, or attach the table again, or take it '
-                       'away: select pgrecall.detach_table(%L, %L);', attachment.bank_id,
-                       attachment.relation);
-  end if;
   -- Another session may have synced it while this one waited for the bank.
   perform pgrecall_internal._locked_bank(attachment.bank_id);
   attachment := pgrecall_internal._attachment(attachment.bank_id, attachment.relation);
@@ -355,7 +346,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._sync_batch is
-'Syncs one batch of an attached table. Errors: 22023 it cannot be read as it was attached.';
+'Syncs one batch of an attached table, which can be read as it was attached.';
 
 create or replace function pgrecall.sync_table(
   bank       text,
@@ -368,6 +359,7 @@ set search_path from current
 as $$
 declare
   attached pgrecall.attachment;
+  problem  text;
   done     pgrecall.synced_table;
 begin
   perform pgrecall_internal._bank(bank);
@@ -382,6 +374,16 @@ begin
       and  (sync_table.relation is null or a.relation = sync_table.relation)
     order  by a.relation
   loop
+    -- Without its triggers nothing waits, whatever has changed.
+    problem := pgrecall_internal._attachment_problem(attached);
+    if problem is not null then
+      raise exception using
+        errcode = 'invalid_parameter_value',
+        message = problem,
+        hint    = format('Sync as a role that reads all rows, or attach the table again, which '
+                         'reads all rows, or take it away: select pgrecall.detach_table(%L, %L);',
+                         bank, attached.relation);
+    end if;
     if attached.is_copied and not pgrecall_internal._is_behind(attached) then
       -- Nothing to do, so the bank is not locked.
       done := row(bank, attached.relation, 0, 0, 0, 0, 0, true);

@@ -539,6 +539,21 @@ def test_doctor_warns_of_an_old_pgvector(
             "missing: pgrecall_internal._searched_recall",
         ),
         ("select setval('pgrecall.id_seq', 1)", "pgrecall.id_seq is at 1, below the greatest id"),
+        ("drop view pgrecall.fact", "missing: pgrecall.fact"),
+        ("drop table pgrecall.recall_log", "missing: pgrecall.recall_log"),
+        (
+            "drop table pgrecall_internal.embedding_7",
+            "not among the partitions of pgrecall.embedding: pgrecall_internal.embedding_7",
+        ),
+        (
+            "alter table pgrecall.embedding detach partition pgrecall_internal.embedding_7",
+            "not among the partitions of pgrecall.embedding: pgrecall_internal.embedding_7",
+        ),
+        (
+            "alter table pgrecall.mention disable trigger all",
+            "disabled, so that no foreign key is checked, on: pgrecall.mention",
+        ),
+        ("alter extension vector set schema pgrecall", "they look in pg_catalog, public, pg_temp"),
     ],
 )
 def test_doctor_notices_what_a_restore_left_out(
@@ -559,6 +574,73 @@ def test_doctor_notices_what_a_restore_left_out(
 
     assert any(found in finding["found"] for finding in json.loads(out)), out
     assert code == 1
+
+
+def test_a_statement_timeout_says_how_to_get_more_time(
+    run: Run, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGOPTIONS", "-c statement_timeout=50")
+    with psycopg.connect(database) as connection:
+        connection.execute("lock table pgrecall.bank")
+        code, _, err = run("bank", "list")
+
+    assert code == 1
+    assert "canceling statement due to statement timeout" in err
+    assert "PGOPTIONS='-c statement_timeout=10min'" in err
+
+
+def found_by_doctor(run: Run, database: str) -> dict[str, str]:
+    """What is bad, and the advice."""
+    rows = json.loads(run("doctor", "--json", dsn=database)[1])
+    return {row["found"]: row["advice"] for row in rows if row["status"] == "bad"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "drop index pgrecall.memory_bank_id_source_id_idx",
+        "drop table pgrecall_internal.embedding_7",
+        "alter table pgrecall.embedding detach partition pgrecall_internal.embedding_7",
+        "alter table pgrecall.mention disable trigger all",
+    ],
+)
+def test_what_doctor_says_mends_what_is_gone(run: Run, database: str, damage: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(damage.encode())
+        [advice] = found_by_doctor(run, database).values()
+        connection.execute(advice.removeprefix("Run: ").encode())
+
+    assert found_by_doctor(run, database) == {}
+
+
+def test_doctor_notices_what_a_rebuild_of_an_index_left(run: Run, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        Recall(connection, embedder=None).create_bank("b")
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            connection.execute(
+                "create unique index concurrently one on pgrecall.fact_type (bank_id)"
+            )
+        found = found_by_doctor(run, database)
+        connection.execute("drop index concurrently pgrecall.one")
+
+    assert found == {
+        "left invalid by a build that was interrupted: pgrecall.one": (
+            "Run: drop index concurrently pgrecall.one;"
+        )
+    }
+
+
+def test_doctor_notices_an_attached_table_that_no_change_leaves(run: Run, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select pgrecall.create_bank('b')")
+        connection.execute("create table note (id int primary key, body text)")
+        connection.execute("select pgrecall.attach_table('b', 'note', 'id', 'body')")
+        connection.execute("alter table note disable trigger user")
+
+    [(found, advice)] = found_by_doctor(run, database).items()
+
+    assert found == "the triggers of table public.note are gone or disabled"
+    assert "attach the table again" in advice
 
 
 def test_doctor_says_whose_the_function_of_the_searcher_is(run: Run, database: str) -> None:

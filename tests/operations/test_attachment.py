@@ -744,8 +744,13 @@ def test_a_table_that_is_not_attached_is_named(bank: Connection) -> None:
         call(bank, "detach_table", bank="b", relation="order")
 
 
-def test_renamed_or_without_its_triggers_it_is_not_synced(bank: Connection) -> None:
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_renamed_or_without_its_triggers_it_is_not_synced(
+    bank: Connection, is_copied: bool
+) -> None:
     attach(bank)
+    if is_copied:
+        sync(bank)
     bank.execute("alter table ticket disable trigger user")
     with refused(bank, "22023", "the triggers of table public.ticket are gone or disabled"):
         sync(bank)

@@ -476,6 +476,7 @@ def test_what_was_taken_from_everybody_is_not_given_to_the_roles(connection: Con
 def test_an_owner_who_is_no_superuser_makes_the_roles(empty_database: str) -> None:
     with psycopg.connect(empty_database) as connection:
         name = connection.info.dbname
+        connection.execute("create role p_reader")  # of another database
         connection.execute("create role pgrecall_owner createrole")
         connection.execute(f"grant create on database {name} to pgrecall_owner".encode())
         connection.execute("set role pgrecall_owner")
@@ -485,6 +486,13 @@ def test_an_owner_who_is_no_superuser_makes_the_roles(empty_database: str) -> No
 
         for _ in range(2):
             connection.execute("select pgrecall.create_roles('o')")
+        with refused(
+            connection,
+            "42501",
+            'role "p_reader" exists already, and role "pgrecall_owner" may not grant it',
+            "another prefix",
+        ):
+            connection.execute("select pgrecall.create_roles('p')")
         connection.execute("select pgrecall.enable_row_security()")
         connection.execute("create role acme in role o_reader")
         connection.execute("grant acme to pgrecall_owner")

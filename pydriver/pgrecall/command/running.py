@@ -118,6 +118,13 @@ def run(action: str, options: SimpleNamespace) -> int:
             or "Another session holds a lock. See who: select pid, query from pg_stat_activity"
             " where state <> 'idle';",
         )
+    except psycopg.errors.QueryCanceled as error:
+        return fail(
+            error.diag.message_primary or str(error),
+            error.diag.message_hint
+            or "Where statement_timeout is set, give the command more time:"
+            " PGOPTIONS='-c statement_timeout=10min' pgrecall ...",
+        )
     except psycopg.Error as error:
         # Errors of the server have a code; 08 and 57P mean that the connection was lost.
         is_operational = isinstance(error, psycopg.OperationalError)
