@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import scalar_row
 
 from pgrecall import Hit, OnnxReranker, PackagedEmbedder, Recall
@@ -637,10 +638,19 @@ def test_doctor_notices_an_attached_table_that_no_change_leaves(run: Run, databa
         connection.execute("select pgrecall.attach_table('b', 'note', 'id', 'body')")
         connection.execute("alter table note disable trigger user")
 
-    [(found, advice)] = found_by_doctor(run, database).items()
+        [(found, advice)] = found_by_doctor(run, database).items()
+        connection.execute("select pgrecall.create_roles('doc')")
+        connection.execute("create role doc_login login in role doc_reader")
+        try:
+            as_reader = found_by_doctor(run, make_conninfo(database, user="doc_login"))
+        finally:
+            roles = "doc_login, doc_reader, doc_writer, doc_admin, doc_searcher"
+            connection.execute(f"drop owned by {roles}".encode())
+            connection.execute(f"drop role {roles}".encode())
 
     assert found == "the triggers of table public.note are gone or disabled"
-    assert "attach the table again" in advice
+    assert "Attach the table again" in advice
+    assert as_reader == {}
 
 
 def test_doctor_says_whose_the_function_of_the_searcher_is(run: Run, database: str) -> None:

@@ -490,9 +490,11 @@ def _attached(recall: Recall, bank: str) -> list[Finding]:
     findings = []
     for table in recall.attached_tables(bank):
         if table.status == "broken":
+            if not recall._run(queries.sees_all_rows(table.relation)):
+                continue  # a matter of the caller
             advice = (
-                "Sync as a role that reads all rows; or attach the table again, which reads all"
-                f" rows; or: {own_command('detach', bank, table.relation)}"
+                "Attach the table again, which reads all rows; or run:"
+                f" {own_command('detach', bank, table.relation)}"
             )
             findings.append(Finding("bad", f'bank "{bank}"', str(table.problem), advice))
         elif table.failed:

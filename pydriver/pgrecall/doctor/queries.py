@@ -179,6 +179,17 @@ def disabled_triggers() -> Call[Any, list[str]]:
     )
 
 
+def sees_all_rows(relation: str) -> Call[Any, bool]:
+    """Return whether the caller could sync a table; true for one that is gone."""
+    return Call(
+        "select coalesce(has_table_privilege(t.id, 'select') and not row_security_active(t.id),"
+        " true) from (select to_regclass(%(relation)s)) as t(id)",
+        {"relation": relation},
+        scalar_row,
+        lambda rows: rows[0],
+    )
+
+
 def left_indexes() -> Call[Any, list[str]]:
     """Return what interrupted builds and rebuilds left; vector indexes are in the plan."""
     return Call(
