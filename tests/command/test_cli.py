@@ -1054,6 +1054,19 @@ def test_an_export_is_imported_as_it_was(run: Run, bank: str, tmp_path: Path) ->
     assert len(file.read_text().splitlines()) == count
 
 
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="pipes have no names here")
+def test_an_export_goes_into_a_pipe_that_has_a_name(run: Run, bank: str) -> None:
+    reading, writing = os.pipe()
+
+    code, _, err = run("export", bank, f"/dev/fd/{writing}")
+
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        written = pipe.read()
+    assert (code, err) == (0, "")
+    assert written == run("export", bank)[1]
+
+
 def test_an_export_that_fails_leaves_the_former_file(
     run: Run, bank: str, database: str, tmp_path: Path
 ) -> None:
