@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from rich.console import Console
 
-from pgrecall import IndexStep, SentenceTransformerEmbedder, wording
+from failover import until
+from pgrecall import IndexStep, Recall, SentenceTransformerEmbedder, wording
 from pgrecall.command import indexes, main, render
 from pgrecall.doctor import queries
 from sqlcalls import Connection, column, create, retain, similar, value, waiting
@@ -162,6 +165,34 @@ def test_an_index_left_half_built_is_built_anew(
     assert (len(column(bank, VALID)), column(bank, INVALID)) == (1, [])
     assert nearest(bank) == FACTS
     assert findings(run, 'bank "b"') == []
+
+
+def test_of_two_that_build_at_once_both_end_well(
+    run: Run, database: str, bank: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale = [Recall(bank, embedder=None).index_plan("b")]
+    plan = Recall.index_plan
+    monkeypatch.setattr(Recall, "index_plan", lambda *given: stale.pop() if stale else plan(*given))
+    both_wait = (
+        "select count(*) = 2 from pg_stat_activity"
+        " where query like 'create index concurrently%%' and wait_event_type = 'Lock'"
+    )
+    with (
+        psycopg.connect(database) as writer,
+        psycopg.connect(database, autocommit=True) as builder,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        retain(writer, [{"text": "uncommitted", "embedding": [1, 9]}])
+        building = pool.submit(builder.execute, stale[0][0].statement.encode())
+        waiting(bank, builder.info.backend_pid)
+        applying = pool.submit(indexes.apply, database, Recall(bank), "b", Console(quiet=True))
+        until(lambda: value(bank, both_wait))
+        writer.rollback()
+        with suppress(psycopg.errors.DeadlockDetected):
+            building.result(DEADLINE_S)
+        applying.result(DEADLINE_S)
+
+    assert (len(column(bank, VALID)), column(bank, INVALID)) == (1, [])
 
 
 def test_who_interrupts_the_command_can_run_it_again(

@@ -49,11 +49,11 @@ def change_model(
                     " text.",
                 )
             _fill(recall, bank, embedder, console, batch_size, rate)
-            indexes.apply(dsn, recall.index_plan(bank), console)
+            indexes.apply(dsn, recall, bank, console)
             _check(recall, bank, console, least_recall)
             _switch(recall, bank, embedder, console, batch_size, rate, is_lossy=is_lossy)
         # Drop the old indexes first, since they slow the deletion of rows.
-        indexes.apply(dsn, recall.index_plan(bank), console)
+        indexes.apply(dsn, recall, bank, console)
         _clean(recall, bank, console)
         return recall.reembed_status(bank)
 
