@@ -17,7 +17,7 @@ from rich.console import Console
 
 from failover import until
 from pgrecall import IndexStep, Recall, SentenceTransformerEmbedder, wording
-from pgrecall.command import indexes, main, render
+from pgrecall.command import indexes, main, reembed, render
 from pgrecall.doctor import queries
 from sqlcalls import Connection, column, create, retain, similar, value, waiting
 from toys import save_embedder
@@ -313,6 +313,23 @@ def test_a_bank_gets_another_model_and_its_indexes(
     assert predicates == [True]
     assert run("index")[1] == "no vector index is due\n"
     assert run("reembed", "b", "--model", new)[:2] == (0, out)
+
+
+def test_of_two_that_reembed_at_once_both_end_well(
+    run: Run, bank: Connection, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = reembed._check
+
+    def switched_by_another(*given: Any) -> None:
+        check(*given)
+        bank.execute("select pgrecall.reembed_finish('b')")
+
+    monkeypatch.setattr(reembed, "_check", switched_by_another)
+    code, _, err = run("reembed", "b", "--model", models[1])
+
+    assert (code, err.count("error")) == (0, 0)
+    assert value(bank, "select embedding_model from pgrecall.bank") == "new-model"
+    assert value(bank, "select leftover from pgrecall.reembed_status('b')") == 0
 
 
 def test_who_interrupts_reembed_is_told_how_to_go_on(
