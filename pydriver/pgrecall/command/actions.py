@@ -575,7 +575,7 @@ def index(options: SimpleNamespace, console: Console) -> int:
         except KeyboardInterrupt:
             return fail("interrupted; all banks can be used", "Run it again to continue.")
         if done and not options.json:
-            console.print(f"{done:,} of {len(steps):,} statements were run")
+            console.print(f"{done:,} of {max(done, len(steps)):,} statements were run")
     elif steps and not options.json:
         console.print("Run them with --apply; banks can be used meanwhile.", style="dim")
     return 0
