@@ -482,7 +482,7 @@ def test_an_owner_who_is_no_superuser_makes_the_roles(empty_database: str) -> No
         connection.execute("set role pgrecall_owner")
         connection.execute(build.full_script().encode())
         connection.execute("set local search_path = public")
-        fill(connection, "acme")
+        fill(connection, "alone")
 
         for _ in range(2):
             connection.execute("select pgrecall.create_roles('o')")
@@ -494,10 +494,10 @@ def test_an_owner_who_is_no_superuser_makes_the_roles(empty_database: str) -> No
         ):
             connection.execute("select pgrecall.create_roles('p')")
         connection.execute("select pgrecall.enable_row_security()")
-        connection.execute("create role acme in role o_reader")
-        connection.execute("grant acme to pgrecall_owner")
-        connection.execute("set role acme")
-        found = rows(connection, SEARCHED, "acme", "acme")
+        connection.execute("create role alone in role o_reader")
+        connection.execute("grant alone to pgrecall_owner")
+        connection.execute("set role alone")
+        found = rows(connection, SEARCHED, "alone", "alone")
         connection.rollback()
 
     assert found[0][0]
