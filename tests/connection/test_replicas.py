@@ -250,6 +250,8 @@ def test_a_standby_that_has_replayed_all_is_not_behind(
 def test_a_standby_that_has_not_is_behind_and_says_how_far(
     primary: Connection, standby: Connection
 ) -> None:
+    Recall(primary, embedder=None).configure_bank("a", {"rrf_k": 61})
+    catch_up(primary, standby)  # the lag is the age of what was replayed last
     pause(standby)
     Recall(primary, embedder=None).configure_bank("a", {"rrf_k": 60})
     received = "select pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn()"
