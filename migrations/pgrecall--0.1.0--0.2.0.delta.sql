@@ -623,7 +623,9 @@ create table pgrecall.attached_change (
 );
 
 create index attached_change_bank_id_relation_idx
-  on pgrecall.attached_change (bank_id, relation, change_id) where relation is not null;
+  on pgrecall.attached_change (bank_id, relation, change_id) where problem is null;
+create index attached_change_bank_id_relation_key_idx
+  on pgrecall.attached_change (bank_id, relation, key) where problem is not null;
 
 create type pgrecall_internal.attached_fact as (
   key       text,

@@ -872,8 +872,12 @@ comment on column pgrecall.attached_change.noted_at is
 comment on column pgrecall.attached_change.problem is
 'Why the row could not be stored; the next change to the row tries again. Null: not tried yet.';
 
+-- Those that wait, in order, and those that failed: a batch reads neither all of the one nor of the
+-- other.
 create index attached_change_bank_id_relation_idx
-  on pgrecall.attached_change (bank_id, relation, change_id) where relation is not null;
+  on pgrecall.attached_change (bank_id, relation, change_id) where problem is null;
+create index attached_change_bank_id_relation_key_idx
+  on pgrecall.attached_change (bank_id, relation, key) where problem is not null;
 
 -- state/statistics.sql
 -- Statistics of the documents of a bank, for BM25 and for vocabulary_drift().
@@ -4376,6 +4380,28 @@ $$;
 comment on function pgrecall_internal._raise_replaced is
 'Raises RC001 for a bank that is gone, 40001 for one that was replaced.';
 
+create or replace function pgrecall_internal._check_writable()
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  if current_setting('transaction_read_only')::boolean then
+    raise exception using
+      errcode = 'read_only_sql_transaction',
+      message = case when pg_is_in_recovery()
+        then 'this server is a standby: nothing can be written here'
+        else 'the transaction is read-only: nothing can be written in it' end,
+      hint    = case when pg_is_in_recovery()
+        then 'Connect to the primary: target_session_attrs=read-write finds it among the hosts of '
+             'a DSN.'
+        else 'Begin with: begin read write;' end;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_writable is
+'Raises 25006 on a standby and in a read-only transaction.';
+
 create or replace function pgrecall_internal._bank_to_write(
   bank text, relation regclass default 'pgrecall.bank', privilege text default 'update')
 returns pgrecall.bank
@@ -4385,6 +4411,7 @@ as $$
 declare
   found_bank pgrecall.bank := pgrecall_internal._bank(bank);
 begin
+  perform pgrecall_internal._check_writable();
   if not has_table_privilege(relation, privilege) then
     perform pgrecall_internal._raise_not_permitted(
       format('write into bank "%s"', bank), relation, privilege);
@@ -4394,7 +4421,7 @@ end;
 $$;
 comment on function pgrecall_internal._bank_to_write is
 'The row of a bank, for a role that has one privilege on a table. Errors: RC001 unknown bank, '
-'42501 naming the roles that may write.';
+'25006 nothing can be written here, 42501 naming the roles that may write.';
 
 create or replace function pgrecall_internal._locked_bank(bank text)
 returns pgrecall.bank
@@ -6108,6 +6135,7 @@ declare
   is_new    boolean;
 begin
   perform pgrecall_internal._check_new_bank(bank);
+  perform pgrecall_internal._check_writable();
   if embedding_dimensions not between 1 and 4000 then
     raise exception using
       errcode = 'invalid_parameter_value',
@@ -17513,8 +17541,8 @@ begin
        cross  join lateral pg_get_expr(p.polqual, p.polrelid) as condition
        where  c.oid = 'pgrecall.bank'::regclass and c.relrowsecurity
          and  case
-                when p.polname = 'pgrecall_admin'
-                  then pg_has_role(caller, p.polroles[1], 'usage')
+                when p.polname = 'pgrecall_admin' then exists (
+                  select from unnest(p.polroles) as r where pg_has_role(caller, r, 'usage'))
                 when p.polname <> 'pgrecall_bank' then false
                 when condition ~ '_member_banks' then exists (
                   select from pg_roles r
@@ -17522,6 +17550,13 @@ begin
                     and  pg_has_role(caller, r.oid, 'usage'))
                 when condition ~ 'CURRENT_USER' then _searched_recall.bank = caller
                 else condition ~ 'current_setting' end)
+     -- A restore without the roles leaves the function to who restored, with all rights.
+     and exists (
+       select
+       from   pg_policy p
+       join   pg_roles r on r.oid = any (p.polroles)
+       where  p.polrelid = 'pgrecall.bank'::regclass and p.polname = 'pgrecall_searcher'
+         and  r.rolname = current_user)
      and not exists (
        select
        from   pg_policy p
@@ -17540,7 +17575,8 @@ $$;
 comment on function pgrecall_internal._searched_recall is
 '_recall() with the rights of the owner of this function, for a caller that has the fence_key of '
 'the bank and whose role, that of the session or of its "set role", sees the bank by the policies '
-'of enable_row_security(). Null for others, and where there are other policies.';
+'of enable_row_security(). Null for others, where there are other policies, and where the owner is '
+'no searcher of create_roles().';
 
 create or replace function pgrecall_internal._recall(
   bank       text,
@@ -18917,15 +18953,26 @@ declare
     pgrecall_internal._compared_rows(attachment, relation, keys);
   added      pgrecall_internal.attached_fact[] := array(
     select c from unnest(compared) as c where c.status = 'new' order by c.key);
+  failed     bigint[] := array(
+    select x.change_id
+    from   unnest(keys) as k(key)
+    cross  join lateral (
+      -- One lookup for each key.
+      select c.change_id from pgrecall.attached_change c
+      where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
+        and  c.key = k.key and c.problem is not null
+      offset 0
+    ) as x);
   versions   bigint[] := '{}';
   gone       bigint[];
   one        pgrecall_internal.attached_fact;
   version_id bigint;
   done       pgrecall.synced_table;
 begin
-  delete from pgrecall.attached_change c
-  where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
-    and  c.problem is not null and c.key = any (keys);
+  if failed <> '{}' then
+    delete from pgrecall.attached_change c
+    where  c.bank_id = attachment.bank_id and c.change_id = any (failed);
+  end if;
   done.bank_id := attachment.bank_id;
   done.relation := attachment.relation;
   done.failed := 0;
@@ -19091,18 +19138,9 @@ set extra_float_digits = 1
 set quote_all_identifiers = off
 as $$
 declare
-  problem  text := pgrecall_internal._attachment_problem(attachment);
   keys     text[];
   done     pgrecall.synced_table;
 begin
-  if problem is not null then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = problem,
-      hint    = format('Sync as a role that reads all rows, or attach the table again, or take it '
-                       'away: select pgrecall.detach_table(%L, %L);', attachment.bank_id,
-                       attachment.relation);
-  end if;
   -- Another session may have synced it while this one waited for the bank.
   perform pgrecall_internal._locked_bank(attachment.bank_id);
   attachment := pgrecall_internal._attachment(attachment.bank_id, attachment.relation);
@@ -19122,7 +19160,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._sync_batch is
-'Syncs one batch of an attached table. Errors: 22023 it cannot be read as it was attached.';
+'Syncs one batch of an attached table, which can be read as it was attached.';
 
 create or replace function pgrecall.sync_table(
   bank       text,
@@ -19135,6 +19173,7 @@ set search_path from current
 as $$
 declare
   attached pgrecall.attachment;
+  problem  text;
   done     pgrecall.synced_table;
 begin
   perform pgrecall_internal._bank(bank);
@@ -19149,6 +19188,16 @@ begin
       and  (sync_table.relation is null or a.relation = sync_table.relation)
     order  by a.relation
   loop
+    -- Without its triggers nothing waits, whatever has changed.
+    problem := pgrecall_internal._attachment_problem(attached);
+    if problem is not null then
+      raise exception using
+        errcode = 'invalid_parameter_value',
+        message = problem,
+        hint    = format('Sync as a role that reads all rows, or attach the table again, which '
+                         'reads all rows, or take it away: select pgrecall.detach_table(%L, %L);',
+                         bank, attached.relation);
+    end if;
     if attached.is_copied and not pgrecall_internal._is_behind(attached) then
       -- Nothing to do, so the bank is not locked.
       done := row(bank, attached.relation, 0, 0, 0, 0, 0, true);
@@ -20858,6 +20907,7 @@ declare
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   perform pgrecall_internal._check_isolation('maintain');
+  perform pgrecall_internal._check_writable();
   if bank is not null then
     perform pgrecall_internal._bank(bank);
   end if;
@@ -21248,6 +21298,7 @@ declare
   admin    name := prefix || '_admin';
   searcher name := prefix || '_searcher';
   searched regprocedure;
+  admins   text;
   new_role name;
   relation regclass;
   called   regprocedure;
@@ -21258,11 +21309,25 @@ begin
       message = format('"%s" cannot begin the names of roles', prefix),
       hint    = 'Use a word of 1 to 40 small letters, digits and underscores.';
   end if;
+  searched := to_regproc('pgrecall_internal._searched_recall')::oid::regprocedure;
+  if searched is null then
+    raise exception using
+      errcode = 'undefined_function',
+      message = 'function pgrecall_internal._searched_recall() is missing',
+      hint    = 'It was dropped with its owner, a searcher. Create it again with: pgrecall migrate';
+  end if;
   perform pgrecall_internal._lock_rights();
   -- Statements about roles take no parameters.
   foreach new_role in array array[reader, writer, admin, searcher] loop
     if to_regrole(quote_ident(new_role)) is null then
       execute format('create role %I nologin', new_role);
+    elsif not pg_has_role(new_role, 'member with admin option') then
+      raise exception using
+        errcode = 'insufficient_privilege',
+        message = format('role "%s" exists already, and role "%s" may not grant it', new_role,
+                         current_user),
+        hint    = 'Roles belong to the whole server, so another database may use it. Choose '
+                  'another prefix: select pgrecall.create_roles(''other'');';
     end if;
   end loop;
   execute format('grant usage on schema pgrecall, pgrecall_internal to %I', reader);
@@ -21277,9 +21342,16 @@ begin
   -- Only the admin creates and drops banks.
   execute format('revoke insert, delete on pgrecall.bank from %I', writer);
   execute format('grant insert, delete on pgrecall.bank to %I', admin);
+  -- The admins of other prefixes go on seeing every bank.
+  select string_agg(quote_ident(r.rolname), ', ')
+  into   admins
+  from   pg_roles r
+  where  r.rolname = admin or r.oid = any (
+           select unnest(p.polroles) from pg_policy p
+           where  p.polrelid = 'pgrecall.bank'::regclass and p.polname = 'pgrecall_admin');
   for relation in select t from pgrecall_internal._fenced_tables() as t loop
     execute format('drop policy if exists pgrecall_admin on %s', relation);
-    execute format('create policy pgrecall_admin on %s to %I using (true)', relation, admin);
+    execute format('create policy pgrecall_admin on %s to %s using (true)', relation, admins);
     execute format('drop policy if exists pgrecall_searcher on %s', relation);
     execute format('create policy pgrecall_searcher on %s for select to %I using (true)',
                    relation, searcher);
@@ -21312,7 +21384,6 @@ begin
     execute format('grant %I to current_user with inherit true, set true', searcher);
     execute format('grant create on schema pgrecall_internal to %I', searcher);
   end if;
-  searched := 'pgrecall_internal._searched_recall'::regproc::oid::regprocedure;
   execute format('revoke execute on function %s from public', searched);
   execute format('grant execute on function %s to %I', searched, reader);
   execute format('alter function %s security definer', searched);
@@ -21327,7 +21398,8 @@ comment on function pgrecall.create_roles is
 'drop banks; after enable_row_security() it still sees every bank, and the others only theirs. A '
 'further role, <prefix>_searcher, is granted to no one: with its rights, which only read, fenced '
 'roles recall as fast as others. Run it again after an upgrade, which may add tables. Roles belong '
-'to the whole server: a second database with tenants of its own takes another prefix. Building '
-'indexes stays with the owner of the tables. Errors: 22023, 42501 the caller may not create roles '
-'or does not own the tables.';
+'to the whole server: a second database with tenants of its own takes another prefix. Roles of '
+'another prefix in the same database stay as they are. Building indexes stays with the owner of '
+'the tables. Errors: 22023, 42501 the caller may not create roles or does not own the tables, '
+'42883 drop owned by removed a function.';
 

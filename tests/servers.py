@@ -186,25 +186,13 @@ def folder_of_servers() -> Iterator[Path]:
 
 def base_backup(data: Path, binaries: Path, copy: Path, *more: str) -> None:
     """Copy the running embedded server in data, as a standby or to recover from."""
-    with (data / "pgrecall_hba.conf").open("a") as file:
-        file.write("local replication all peer map=pgrecall\n")
-    dsn = _own_socket(data)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("select pg_reload_conf()")
     program = binaries / "pg_basebackup"
-    arguments = ["-d", dsn, "-D", str(copy), "-c", "fast", "-X", "stream", *more]
-    until = time.monotonic() + 30
-    while True:  # the server reads its files some time after it was told to
-        got = subprocess.run([program, *arguments], capture_output=True, text=True, cwd="/")
-        if got.returncode == 0:
-            break
-        assert "no pg_hba.conf entry" in got.stderr, got.stderr
-        assert time.monotonic() < until
+    arguments = ["-d", _own_socket(data), "-D", str(copy), "-c", "fast", "-X", "stream", *more]
+    got = subprocess.run([program, *arguments], capture_output=True, text=True, cwd="/")
+    assert got.returncode == 0, got.stderr
     owner = data.stat()
     for path in (copy, *copy.rglob("*")):
         os.chown(path, owner.st_uid, owner.st_gid)
-    for left in (".s.PGSQL.5432.lock", ".handle_pids.json"):
-        (copy / left).unlink(missing_ok=True)
 
 
 @contextmanager

@@ -254,6 +254,7 @@ declare
   is_new    boolean;
 begin
   perform pgrecall_internal._check_new_bank(bank);
+  perform pgrecall_internal._check_writable();
   if embedding_dimensions not between 1 and 4000 then
     raise exception using
       errcode = 'invalid_parameter_value',

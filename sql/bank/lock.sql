@@ -124,6 +124,28 @@ $$;
 comment on function pgrecall_internal._raise_replaced is
 'Raises RC001 for a bank that is gone, 40001 for one that was replaced.';
 
+create or replace function pgrecall_internal._check_writable()
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  if current_setting('transaction_read_only')::boolean then
+    raise exception using
+      errcode = 'read_only_sql_transaction',
+      message = case when pg_is_in_recovery()
+        then 'this server is a standby: nothing can be written here'
+        else 'the transaction is read-only: nothing can be written in it' end,
+      hint    = case when pg_is_in_recovery()
+        then 'Connect to the primary: target_session_attrs=read-write finds it among the hosts of '
+             'a DSN.'
+        else 'Begin with: begin read write;' end;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_writable is
+'Raises 25006 on a standby and in a read-only transaction.';
+
 create or replace function pgrecall_internal._bank_to_write(
   bank text, relation regclass default 'pgrecall.bank', privilege text default 'update')
 returns pgrecall.bank
@@ -133,6 +155,7 @@ as $$
 declare
   found_bank pgrecall.bank := pgrecall_internal._bank(bank);
 begin
+  perform pgrecall_internal._check_writable();
   if not has_table_privilege(relation, privilege) then
     perform pgrecall_internal._raise_not_permitted(
       format('write into bank "%s"', bank), relation, privilege);
@@ -142,7 +165,7 @@ end;
 $$;
 comment on function pgrecall_internal._bank_to_write is
 'The row of a bank, for a role that has one privilege on a table. Errors: RC001 unknown bank, '
-'42501 naming the roles that may write.';
+'25006 nothing can be written here, 42501 naming the roles that may write.';
 
 create or replace function pgrecall_internal._locked_bank(bank text)
 returns pgrecall.bank

@@ -87,6 +87,7 @@ declare
 begin
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   perform pgrecall_internal._check_isolation('maintain');
+  perform pgrecall_internal._check_writable();
   if bank is not null then
     perform pgrecall_internal._bank(bank);
   end if;

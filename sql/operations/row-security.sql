@@ -204,6 +204,7 @@ declare
   admin    name := prefix || '_admin';
   searcher name := prefix || '_searcher';
   searched regprocedure;
+  admins   text;
   new_role name;
   relation regclass;
   called   regprocedure;
@@ -214,11 +215,25 @@ begin
       message = format('"%s" cannot begin the names of roles', prefix),
       hint    = 'Use a word of 1 to 40 small letters, digits and underscores.';
   end if;
+  searched := to_regproc('pgrecall_internal._searched_recall')::oid::regprocedure;
+  if searched is null then
+    raise exception using
+      errcode = 'undefined_function',
+      message = 'function pgrecall_internal._searched_recall() is missing',
+      hint    = 'It was dropped with its owner, a searcher. Create it again with: pgrecall migrate';
+  end if;
   perform pgrecall_internal._lock_rights();
   -- Statements about roles take no parameters.
   foreach new_role in array array[reader, writer, admin, searcher] loop
     if to_regrole(quote_ident(new_role)) is null then
       execute format('create role %I nologin', new_role);
+    elsif not pg_has_role(new_role, 'member with admin option') then
+      raise exception using
+        errcode = 'insufficient_privilege',
+        message = format('role "%s" exists already, and role "%s" may not grant it', new_role,
+                         current_user),
+        hint    = 'Roles belong to the whole server, so another database may use it. Choose '
+                  'another prefix: select pgrecall.create_roles(''other'');';
     end if;
   end loop;
   execute format('grant usage on schema pgrecall, pgrecall_internal to %I', reader);
@@ -233,9 +248,16 @@ begin
   -- Only the admin creates and drops banks.
   execute format('revoke insert, delete on pgrecall.bank from %I', writer);
   execute format('grant insert, delete on pgrecall.bank to %I', admin);
+  -- The admins of other prefixes go on seeing every bank.
+  select string_agg(quote_ident(r.rolname), ', ')
+  into   admins
+  from   pg_roles r
+  where  r.rolname = admin or r.oid = any (
+           select unnest(p.polroles) from pg_policy p
+           where  p.polrelid = 'pgrecall.bank'::regclass and p.polname = 'pgrecall_admin');
   for relation in select t from pgrecall_internal._fenced_tables() as t loop
     execute format('drop policy if exists pgrecall_admin on %s', relation);
-    execute format('create policy pgrecall_admin on %s to %I using (true)', relation, admin);
+    execute format('create policy pgrecall_admin on %s to %s using (true)', relation, admins);
     execute format('drop policy if exists pgrecall_searcher on %s', relation);
     execute format('create policy pgrecall_searcher on %s for select to %I using (true)',
                    relation, searcher);
@@ -268,7 +290,6 @@ begin
     execute format('grant %I to current_user with inherit true, set true', searcher);
     execute format('grant create on schema pgrecall_internal to %I', searcher);
   end if;
-  searched := 'pgrecall_internal._searched_recall'::regproc::oid::regprocedure;
   execute format('revoke execute on function %s from public', searched);
   execute format('grant execute on function %s to %I', searched, reader);
   execute format('alter function %s security definer', searched);
@@ -283,6 +304,7 @@ comment on function pgrecall.create_roles is
 'drop banks; after enable_row_security() it still sees every bank, and the others only theirs. A '
 'further role, <prefix>_searcher, is granted to no one: with its rights, which only read, fenced '
 'roles recall as fast as others. Run it again after an upgrade, which may add tables. Roles belong '
-'to the whole server: a second database with tenants of its own takes another prefix. Building '
-'indexes stays with the owner of the tables. Errors: 22023, 42501 the caller may not create roles '
-'or does not own the tables.';
+'to the whole server: a second database with tenants of its own takes another prefix. Roles of '
+'another prefix in the same database stay as they are. Building indexes stays with the owner of '
+'the tables. Errors: 22023, 42501 the caller may not create roles or does not own the tables, '
+'42883 drop owned by removed a function.';

@@ -139,15 +139,26 @@ declare
     pgrecall_internal._compared_rows(attachment, relation, keys);
   added      pgrecall_internal.attached_fact[] := array(
     select c from unnest(compared) as c where c.status = 'new' order by c.key);
+  failed     bigint[] := array(
+    select x.change_id
+    from   unnest(keys) as k(key)
+    cross  join lateral (
+      -- One lookup for each key.
+      select c.change_id from pgrecall.attached_change c
+      where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
+        and  c.key = k.key and c.problem is not null
+      offset 0
+    ) as x);
   versions   bigint[] := '{}';
   gone       bigint[];
   one        pgrecall_internal.attached_fact;
   version_id bigint;
   done       pgrecall.synced_table;
 begin
-  delete from pgrecall.attached_change c
-  where  c.bank_id = attachment.bank_id and c.relation = attachment.relation
-    and  c.problem is not null and c.key = any (keys);
+  if failed <> '{}' then
+    delete from pgrecall.attached_change c
+    where  c.bank_id = attachment.bank_id and c.change_id = any (failed);
+  end if;
   done.bank_id := attachment.bank_id;
   done.relation := attachment.relation;
   done.failed := 0;
@@ -313,18 +324,9 @@ set extra_float_digits = 1
 set quote_all_identifiers = off
 as $$
 declare
-  problem  text := pgrecall_internal._attachment_problem(attachment);
   keys     text[];
   done     pgrecall.synced_table;
 begin
-  if problem is not null then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = problem,
-      hint    = format('Sync as a role that reads all rows, or attach the table again, or take it '
-                       'away: select pgrecall.detach_table(%L, %L);', attachment.bank_id,
-                       attachment.relation);
-  end if;
   -- Another session may have synced it while this one waited for the bank.
   perform pgrecall_internal._locked_bank(attachment.bank_id);
   attachment := pgrecall_internal._attachment(attachment.bank_id, attachment.relation);
@@ -344,7 +346,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._sync_batch is
-'Syncs one batch of an attached table. Errors: 22023 it cannot be read as it was attached.';
+'Syncs one batch of an attached table, which can be read as it was attached.';
 
 create or replace function pgrecall.sync_table(
   bank       text,
@@ -357,6 +359,7 @@ set search_path from current
 as $$
 declare
   attached pgrecall.attachment;
+  problem  text;
   done     pgrecall.synced_table;
 begin
   perform pgrecall_internal._bank(bank);
@@ -371,6 +374,16 @@ begin
       and  (sync_table.relation is null or a.relation = sync_table.relation)
     order  by a.relation
   loop
+    -- Without its triggers nothing waits, whatever has changed.
+    problem := pgrecall_internal._attachment_problem(attached);
+    if problem is not null then
+      raise exception using
+        errcode = 'invalid_parameter_value',
+        message = problem,
+        hint    = format('Sync as a role that reads all rows, or attach the table again, which '
+                         'reads all rows, or take it away: select pgrecall.detach_table(%L, %L);',
+                         bank, attached.relation);
+    end if;
     if attached.is_copied and not pgrecall_internal._is_behind(attached) then
       -- Nothing to do, so the bank is not locked.
       done := row(bank, attached.relation, 0, 0, 0, 0, 0, true);

@@ -436,8 +436,8 @@ begin
        cross  join lateral pg_get_expr(p.polqual, p.polrelid) as condition
        where  c.oid = 'pgrecall.bank'::regclass and c.relrowsecurity
          and  case
-                when p.polname = 'pgrecall_admin'
-                  then pg_has_role(caller, p.polroles[1], 'usage')
+                when p.polname = 'pgrecall_admin' then exists (
+                  select from unnest(p.polroles) as r where pg_has_role(caller, r, 'usage'))
                 when p.polname <> 'pgrecall_bank' then false
                 when condition ~ '_member_banks' then exists (
                   select from pg_roles r
@@ -445,6 +445,13 @@ begin
                     and  pg_has_role(caller, r.oid, 'usage'))
                 when condition ~ 'CURRENT_USER' then _searched_recall.bank = caller
                 else condition ~ 'current_setting' end)
+     -- A restore without the roles leaves the function to who restored, with all rights.
+     and exists (
+       select
+       from   pg_policy p
+       join   pg_roles r on r.oid = any (p.polroles)
+       where  p.polrelid = 'pgrecall.bank'::regclass and p.polname = 'pgrecall_searcher'
+         and  r.rolname = current_user)
      and not exists (
        select
        from   pg_policy p
@@ -463,7 +470,8 @@ $$;
 comment on function pgrecall_internal._searched_recall is
 '_recall() with the rights of the owner of this function, for a caller that has the fence_key of '
 'the bank and whose role, that of the session or of its "set role", sees the bank by the policies '
-'of enable_row_security(). Null for others, and where there are other policies.';
+'of enable_row_security(). Null for others, where there are other policies, and where the owner is '
+'no searcher of create_roles().';
 
 create or replace function pgrecall_internal._recall(
   bank       text,

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import scalar_row
 
 from pgrecall import Hit, OnnxReranker, PackagedEmbedder, Recall
@@ -539,6 +540,21 @@ def test_doctor_warns_of_an_old_pgvector(
             "missing: pgrecall_internal._searched_recall",
         ),
         ("select setval('pgrecall.id_seq', 1)", "pgrecall.id_seq is at 1, below the greatest id"),
+        ("drop view pgrecall.fact", "missing: pgrecall.fact"),
+        ("drop table pgrecall.recall_log", "missing: pgrecall.recall_log"),
+        (
+            "drop table pgrecall_internal.embedding_7",
+            "not among the partitions of pgrecall.embedding: pgrecall_internal.embedding_7",
+        ),
+        (
+            "alter table pgrecall.embedding detach partition pgrecall_internal.embedding_7",
+            "not among the partitions of pgrecall.embedding: pgrecall_internal.embedding_7",
+        ),
+        (
+            "alter table pgrecall.mention disable trigger all",
+            "disabled, so that no foreign key is checked, on: pgrecall.mention",
+        ),
+        ("alter extension vector set schema pgrecall", "they look in pg_catalog, public, pg_temp"),
     ],
 )
 def test_doctor_notices_what_a_restore_left_out(
@@ -559,6 +575,95 @@ def test_doctor_notices_what_a_restore_left_out(
 
     assert any(found in finding["found"] for finding in json.loads(out)), out
     assert code == 1
+
+
+def test_a_statement_timeout_says_how_to_get_more_time(
+    run: Run, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGOPTIONS", "-c statement_timeout=50")
+    with psycopg.connect(database) as connection:
+        connection.execute("lock table pgrecall.bank")
+        code, _, err = run("bank", "list")
+
+    assert code == 1
+    assert "canceling statement due to statement timeout" in err
+    assert "PGOPTIONS='-c statement_timeout=10min'" in err
+
+
+def found_by_doctor(run: Run, database: str) -> dict[str, str]:
+    """What is bad, and the advice."""
+    rows = json.loads(run("doctor", "--json", dsn=database)[1])
+    return {row["found"]: row["advice"] for row in rows if row["status"] == "bad"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "drop index pgrecall.memory_bank_id_source_id_idx",
+        "drop table pgrecall_internal.embedding_7",
+        "alter table pgrecall.embedding detach partition pgrecall_internal.embedding_7",
+        "alter table pgrecall.mention disable trigger all",
+    ],
+)
+def test_what_doctor_says_mends_what_is_gone(run: Run, database: str, damage: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(damage.encode())
+        [advice] = found_by_doctor(run, database).values()
+        connection.execute(advice.removeprefix("Run: ").encode())
+
+    assert found_by_doctor(run, database) == {}
+
+
+def test_doctor_notices_what_a_rebuild_of_an_index_left(run: Run, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        Recall(connection, embedder=None).create_bank("b")
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            connection.execute(
+                "create unique index concurrently one on pgrecall.fact_type (bank_id)"
+            )
+        found = found_by_doctor(run, database)
+        connection.execute("drop index concurrently pgrecall.one")
+
+    assert found == {
+        "left invalid by a build that was interrupted: pgrecall.one": (
+            "Run: drop index concurrently pgrecall.one;"
+        )
+    }
+
+
+def test_doctor_notices_an_attached_table_that_no_change_leaves(run: Run, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select pgrecall.create_bank('b')")
+        connection.execute("create table note (id int primary key, body text)")
+        connection.execute("select pgrecall.attach_table('b', 'note', 'id', 'body')")
+        connection.execute("alter table note disable trigger user")
+
+        [(found, advice)] = found_by_doctor(run, database).items()
+        connection.execute("select pgrecall.create_roles('doc')")
+        connection.execute("create role doc_login login in role doc_reader")
+        try:
+            as_reader = found_by_doctor(run, make_conninfo(database, user="doc_login"))
+        finally:
+            roles = "doc_login, doc_reader, doc_writer, doc_admin, doc_searcher"
+            connection.execute(f"drop owned by {roles}".encode())
+            connection.execute(f"drop role {roles}".encode())
+
+    assert found == "the triggers of table public.note are gone or disabled"
+    assert "Attach the table again" in advice
+    assert as_reader == {}
+
+
+def test_doctor_says_whose_the_function_of_the_searcher_is(run: Run, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select pgrecall.create_roles('stray')")
+        connection.execute("reassign owned by stray_searcher to current_user")
+        findings = json.loads(run("doctor", "--json", dsn=database)[1])
+        connection.execute("drop owned by stray_reader, stray_writer, stray_admin, stray_searcher")
+        connection.execute("drop role stray_reader, stray_writer, stray_admin, stray_searcher")
+
+    [found] = [finding for finding in findings if finding["about"] == "row security"]
+    assert (found["status"], found["advice"]) == ("bad", "Run: select pgrecall.create_roles();")
+    assert "as after a restore without the roles" in found["found"]
 
 
 def test_doctor_calls_grants_without_row_security_bad(run: Run, database: str) -> None:
@@ -947,6 +1052,19 @@ def test_an_export_is_imported_as_it_was(run: Run, bank: str, tmp_path: Path) ->
     ]
     assert run("export", "nowhere", str(file))[0] == 1
     assert len(file.read_text().splitlines()) == count
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="pipes have no names here")
+def test_an_export_goes_into_a_pipe_that_has_a_name(run: Run, bank: str) -> None:
+    reading, writing = os.pipe()
+
+    code, _, err = run("export", bank, f"/dev/fd/{writing}")
+
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        written = pipe.read()
+    assert (code, err) == (0, "")
+    assert written == run("export", bank)[1]
 
 
 def test_an_export_that_fails_leaves_the_former_file(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from rich.console import Console
 
-from pgrecall import IndexStep, SentenceTransformerEmbedder, wording
-from pgrecall.command import indexes, main, render
+from failover import until
+from pgrecall import IndexStep, Recall, SentenceTransformerEmbedder, wording
+from pgrecall.command import indexes, main, reembed, render
 from pgrecall.doctor import queries
 from sqlcalls import Connection, column, create, retain, similar, value, waiting
 from toys import save_embedder
@@ -164,6 +167,34 @@ def test_an_index_left_half_built_is_built_anew(
     assert findings(run, 'bank "b"') == []
 
 
+def test_of_two_that_build_at_once_both_end_well(
+    run: Run, database: str, bank: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale = [Recall(bank, embedder=None).index_plan("b")]
+    plan = Recall.index_plan
+    monkeypatch.setattr(Recall, "index_plan", lambda *given: stale.pop() if stale else plan(*given))
+    both_wait = (
+        "select count(*) = 2 from pg_stat_activity"
+        " where query like 'create index concurrently%%' and wait_event_type = 'Lock'"
+    )
+    with (
+        psycopg.connect(database) as writer,
+        psycopg.connect(database, autocommit=True) as builder,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        retain(writer, [{"text": "uncommitted", "embedding": [1, 9]}])
+        building = pool.submit(builder.execute, stale[0][0].statement.encode())
+        waiting(bank, builder.info.backend_pid)
+        applying = pool.submit(indexes.apply, database, Recall(bank), "b", Console(quiet=True))
+        until(lambda: value(bank, both_wait))
+        writer.rollback()
+        with suppress(psycopg.errors.DeadlockDetected):
+            building.result(DEADLINE_S)
+        applying.result(DEADLINE_S)
+
+    assert (len(column(bank, VALID)), column(bank, INVALID)) == (1, [])
+
+
 def test_who_interrupts_the_command_can_run_it_again(
     run: Run, database: str, bank: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +313,23 @@ def test_a_bank_gets_another_model_and_its_indexes(
     assert predicates == [True]
     assert run("index")[1] == "no vector index is due\n"
     assert run("reembed", "b", "--model", new)[:2] == (0, out)
+
+
+def test_of_two_that_reembed_at_once_both_end_well(
+    run: Run, bank: Connection, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = reembed._check
+
+    def switched_by_another(*given: Any) -> None:
+        check(*given)
+        bank.execute("select pgrecall.reembed_finish('b')")
+
+    monkeypatch.setattr(reembed, "_check", switched_by_another)
+    code, _, err = run("reembed", "b", "--model", models[1])
+
+    assert (code, err.count("error")) == (0, 0)
+    assert value(bank, "select embedding_model from pgrecall.bank") == "new-model"
+    assert value(bank, "select leftover from pgrecall.reembed_status('b')") == 0
 
 
 def test_who_interrupts_reembed_is_told_how_to_go_on(

@@ -22,7 +22,7 @@ import failover
 import servers
 from pgrecall import AsyncRecall, BankNotFound, InvalidArgument, MemoryNotFound, Recall, schema
 from pgrecall.server import embedded_server
-from sqlcalls import READS, Connection, contents, fill, found_by, retain, rows, value
+from sqlcalls import READS, Connection, contents, fill, found_by, refused, retain, rows, value
 from toys import toy_embed
 
 needs_pool = pytest.mark.skipif(
@@ -164,9 +164,29 @@ def test_every_method_that_reads_runs_on_a_standby(standby: Connection) -> None:
     assert memory.history("a", first.memory_id)[0].text == first.text
 
 
-def test_a_standby_writes_nothing(standby: Connection) -> None:
-    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        Recall(standby, embedder=None).retain("a", ["Cy keeps bees."])
+@pytest.mark.parametrize(
+    "call",
+    ["retain('a', '[\"Cy keeps bees.\"]')", "forget('a', '{1}')", "create_bank('z')", "maintain()"],
+)
+def test_a_standby_writes_nothing_and_says_where_to(standby: Connection, call: str) -> None:
+    with refused(
+        standby,
+        "25006",
+        "this server is a standby: nothing can be written here",
+        "target_session_attrs=read-write",
+    ):
+        standby.execute(f"select pgrecall.{call}".encode())
+
+
+def test_a_read_only_transaction_is_named(primary: Connection) -> None:
+    with refused(
+        primary,
+        "25006",
+        "the transaction is read-only: nothing can be written in it",
+        "begin read write",
+    ):
+        primary.execute("set transaction read only")
+        primary.execute("select pgrecall.forget('a', '{1}')")
 
 
 def test_a_recall_that_replay_cancels_is_repeated(
@@ -230,6 +250,8 @@ def test_a_standby_that_has_replayed_all_is_not_behind(
 def test_a_standby_that_has_not_is_behind_and_says_how_far(
     primary: Connection, standby: Connection
 ) -> None:
+    Recall(primary, embedder=None).configure_bank("a", {"rrf_k": 61})
+    catch_up(primary, standby)  # the lag is the age of what was replayed last
     pause(standby)
     Recall(primary, embedder=None).configure_bank("a", {"rrf_k": 60})
     received = "select pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn()"

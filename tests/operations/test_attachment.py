@@ -88,6 +88,35 @@ def state(connection: Connection) -> Any:
     return found
 
 
+READ_NOTES = """
+select sum(pg_stat_get_xact_blocks_fetched(c.oid) + pg_stat_get_xact_tuples_returned(c.oid))::bigint
+from   pg_class c
+where  c.oid in (
+         select 'pgrecall.attached_change'::regclass union all
+         select i.indexrelid from pg_index i
+         where  i.indrelid = 'pgrecall.attached_change'::regclass)
+"""
+
+
+def test_a_batch_reads_neither_all_that_waits_nor_all_that_failed(bank: Connection) -> None:
+    attach(bank)
+    sync(bank)
+    read = []
+    for notes in (200, 8000):
+        bank.execute(
+            "insert into pgrecall.attached_change (bank_id, relation, key, problem)"
+            " select 'b', 'public.ticket', case mod(n, 2) when 0 then n else -n end,"
+            " case mod(n, 2) when 0 then 'too long' end from generate_series(1, %s) as n",
+            [notes],
+        )
+        before = value(bank, READ_NOTES)
+
+        call(bank, "sync_table", bank="b", relation="ticket", batch_size=10)
+
+        read.append(value(bank, READ_NOTES) - before)
+    assert read[1] < 2 * read[0]
+
+
 def test_settings_of_the_session_change_neither_names_nor_rows(bank: Connection) -> None:
     bank.execute(
         "create table note (id uuid primary key default gen_random_uuid(), body text,"
@@ -715,8 +744,13 @@ def test_a_table_that_is_not_attached_is_named(bank: Connection) -> None:
         call(bank, "detach_table", bank="b", relation="order")
 
 
-def test_renamed_or_without_its_triggers_it_is_not_synced(bank: Connection) -> None:
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_renamed_or_without_its_triggers_it_is_not_synced(
+    bank: Connection, is_copied: bool
+) -> None:
     attach(bank)
+    if is_copied:
+        sync(bank)
     bank.execute("alter table ticket disable trigger user")
     with refused(bank, "22023", "the triggers of table public.ticket are gone or disabled"):
         sync(bank)

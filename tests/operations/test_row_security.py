@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from pgrecall import NotPermitted, Recall
+from pgrecall import NotPermitted, Recall, schema
 from pgrecall.server import build
 from servers import kept_fixture
 from sqlcalls import Connection, column, fill, recalled, refused, retain, rows, value
@@ -270,6 +270,43 @@ def test_the_admin_sees_every_bank_and_a_tenant_its_own(connection: Connection) 
     assert (tenant, chief) == ({"acme"}, {"acme", "bolt"})
 
 
+def test_roles_of_a_second_prefix_take_nothing_from_those_of_the_first(
+    connection: Connection,
+) -> None:
+    for bank in ("acme", "bolt"):
+        fill(connection, bank)
+    for prefix in ("t", "u", "t"):
+        connection.execute("select pgrecall.create_roles(%s)", [prefix])
+    connection.execute("select pgrecall.enable_row_security()")
+    for prefix in ("t", "u"):
+        connection.execute(f"create role {prefix}_chief in role {prefix}_admin")
+
+        connection.execute(f"set local role {prefix}_chief")
+
+        assert banks(connection) == {"acme", "bolt"}
+        assert rows(connection, SEARCHED, "bolt", "bolt")[0][0]
+        connection.execute("set local role none")
+
+
+def test_roles_can_be_removed(database: str) -> None:
+    roles = "gone_reader, gone_writer, gone_admin, gone_searcher"
+    with psycopg.connect(database, autocommit=True) as owner:
+        owner.execute("select pgrecall.create_roles('gone')")
+        owner.execute(f"drop owned by {roles}".encode())
+        with refused(
+            owner,
+            "42883",
+            "function pgrecall_internal._searched_recall() is missing",
+            "pgrecall migrate",
+        ):
+            owner.execute("select pgrecall.create_roles('gone')")
+        owner.execute(f"drop role {roles}".encode())
+    with psycopg.connect(database) as owner:
+        schema.migrate(owner)
+        owner.execute("select pgrecall.create_roles('gone')")
+        owner.rollback()
+
+
 @kept_fixture
 def fast(connection: Connection) -> None:
     """Two banks behind the fence, and the roles; acme is a reader."""
@@ -335,6 +372,7 @@ def test_who_sees_a_bank_not_gets_nothing_from_the_searcher(fast: Connection) ->
         "create policy mine on pgrecall.message as restrictive using (false)",
         "alter table pgrecall.bank disable row level security",
         "drop policy pgrecall_bank on pgrecall.bank",
+        "reassign owned by t_searcher to current_user",
     ],
 )
 def test_the_searcher_answers_behind_its_own_fence_only(fast: Connection, change: str) -> None:
@@ -438,20 +476,28 @@ def test_what_was_taken_from_everybody_is_not_given_to_the_roles(connection: Con
 def test_an_owner_who_is_no_superuser_makes_the_roles(empty_database: str) -> None:
     with psycopg.connect(empty_database) as connection:
         name = connection.info.dbname
+        connection.execute("create role p_reader")  # of another database
         connection.execute("create role pgrecall_owner createrole")
         connection.execute(f"grant create on database {name} to pgrecall_owner".encode())
         connection.execute("set role pgrecall_owner")
         connection.execute(build.full_script().encode())
         connection.execute("set local search_path = public")
-        fill(connection, "acme")
+        fill(connection, "alone")
 
         for _ in range(2):
             connection.execute("select pgrecall.create_roles('o')")
+        with refused(
+            connection,
+            "42501",
+            'role "p_reader" exists already, and role "pgrecall_owner" may not grant it',
+            "another prefix",
+        ):
+            connection.execute("select pgrecall.create_roles('p')")
         connection.execute("select pgrecall.enable_row_security()")
-        connection.execute("create role acme in role o_reader")
-        connection.execute("grant acme to pgrecall_owner")
-        connection.execute("set role acme")
-        found = rows(connection, SEARCHED, "acme", "acme")
+        connection.execute("create role alone in role o_reader")
+        connection.execute("grant alone to pgrecall_owner")
+        connection.execute("set role alone")
+        found = rows(connection, SEARCHED, "alone", "alone")
         connection.rollback()
 
     assert found[0][0]

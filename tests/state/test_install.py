@@ -181,11 +181,13 @@ def test_functions_that_are_missing_are_created_again(database: str) -> None:
     before = servers.fingerprint(database)
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(f"drop function {', '.join(names)}".encode())
+        connection.execute("drop view pgrecall.fact")
         said = schema.describe(connection, schema.plan(connection))
         result = schema.migrate(connection)
 
-    assert said == f"would create again what is missing: {', '.join(names)}\n"
-    assert (result.restored, result.is_changed) == (names, True)
+    assert set(result.restored) == {*names, "pgrecall.fact"}
+    assert said == f"would create again what is missing: {', '.join(result.restored)}\n"
+    assert result.is_changed
     assert servers.fingerprint(database) == before
 
 
@@ -250,6 +252,20 @@ def test_migrate_refuses_a_release_that_no_script_leads_from(
         raised.value.message
         == f'this package has no script "pgrecall-0.0.1-{__version__}.upgrade.sql"'
     )
+
+
+def test_one_schema_without_the_other_is_named(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("drop schema pgrecall_internal cascade")
+        connection.execute("drop function if exists pgrecall.version()")
+        version = f"create function pgrecall.version() returns text return '{__version__}'"
+        connection.execute(version.encode())
+
+        with pytest.raises(InstallError, match='without schema "pgrecall_internal"') as caught:
+            schema.installed_version(connection)
+
+        connection.rollback()
+    assert "pg_dump -n 'pgrecall*'" in str(caught.value.hint)
 
 
 def test_a_second_install_is_refused(connection: psycopg.Connection) -> None:

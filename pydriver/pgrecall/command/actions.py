@@ -570,11 +570,12 @@ def index(options: SimpleNamespace, console: Console) -> int:
             console.print(advice, style="dim", markup=False)
     if options.apply:
         try:
-            done = indexes.apply(dsn, steps, render.make_console(stderr=True))
+            with Recall.connect(dsn, embedder=None) as recall:
+                done = indexes.apply(dsn, recall, options.bank, render.make_console(stderr=True))
         except KeyboardInterrupt:
             return fail("interrupted; all banks can be used", "Run it again to continue.")
         if done and not options.json:
-            console.print(f"{done:,} of {len(steps):,} statements were run")
+            console.print(f"{done:,} of {max(done, len(steps)):,} statements were run")
     elif steps and not options.json:
         console.print("Run them with --apply; banks can be used meanwhile.", style="dim")
     return 0

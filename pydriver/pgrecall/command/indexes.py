@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 import psycopg
 
 from pgrecall import wording
-from pgrecall.client import Connection
+from pgrecall.calls import operations
+from pgrecall.client import Connection, Recall
 from pgrecall.command import render
 
 if TYPE_CHECKING:
@@ -21,13 +23,29 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.5
 
 
-def apply(dsn: str, steps: Sequence[IndexStep], console: Console) -> int:
-    """Run the statements one by one, with a bar; return how many were run.
+def apply(dsn: str, recall: Recall, bank: str | None, console: Console) -> int:
+    """Run the statements that are due one by one, with a bar; return how many were run.
 
-    After an interruption the next plan drops the invalid index and builds it again.
+    After an interruption the next plan drops the invalid index and builds it again. So it does
+    where another session built at the same time, of which PostgreSQL ends one.
     """
-    if not steps:
-        return 0
+    done = 0
+    while steps := recall.index_plan(bank):
+        try:
+            for _ in _applied(dsn, steps, console):
+                done += 1
+            break
+        except (
+            psycopg.errors.DeadlockDetected,
+            psycopg.errors.DuplicateTable,
+            psycopg.errors.UndefinedObject,
+        ):
+            while recall._run(operations.index_builds()):
+                time.sleep(_POLL_SECONDS)
+    return done
+
+
+def _applied(dsn: str, steps: Sequence[IndexStep], console: Console) -> Iterator[IndexStep]:
     with (
         psycopg.connect(dsn, autocommit=True) as worker,
         psycopg.connect(dsn, autocommit=True) as watcher,
@@ -39,7 +57,7 @@ def apply(dsn: str, steps: Sequence[IndexStep], console: Console) -> int:
         for number, step in enumerate(steps, 1):
             about = f"{step.action} {number} of {len(steps)}"
             _run(worker, watcher, step, about, progress)
-    return len(steps)
+            yield step
 
 
 def _run(

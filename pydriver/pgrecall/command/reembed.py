@@ -48,12 +48,17 @@ def change_model(
                     hint="Add --lossy to drop them. Their facts stay and can be found by their own"
                     " text.",
                 )
-            _fill(recall, bank, embedder, console, batch_size, rate)
-            indexes.apply(dsn, recall.index_plan(bank), console)
-            _check(recall, bank, console, least_recall)
-            _switch(recall, bank, embedder, console, batch_size, rate, is_lossy=is_lossy)
+            try:
+                _fill(recall, bank, embedder, console, batch_size, rate)
+                indexes.apply(dsn, recall, bank, console)
+                _check(recall, bank, console, least_recall)
+                _switch(recall, bank, embedder, console, batch_size, rate, is_lossy=is_lossy)
+            except ReembedRefused:
+                # Unless another session that does the same has switched the bank.
+                if recall.reembed_status(bank).model != embedder.model:
+                    raise
         # Drop the old indexes first, since they slow the deletion of rows.
-        indexes.apply(dsn, recall.index_plan(bank), console)
+        indexes.apply(dsn, recall, bank, console)
         _clean(recall, bank, console)
         return recall.reembed_status(bank)
 

@@ -73,11 +73,12 @@ def watch(step: Callable[[], None], options: SimpleNamespace, console: Console) 
 @contextmanager
 def written_whole(path: Path) -> Iterator[TextIO]:
     """Open a file for writing that replaces the one of that name once it is whole."""
-    target = path.resolve()
-    if target.exists() and not target.is_file():  # a device, or a named pipe
-        with target.open("w", encoding="utf-8", newline="\n") as out:
+    # A device or a pipe; the link /dev/stdout may lead to one that has no path.
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="\n") as out:
             yield out
         return
+    target = path.resolve()
     beside = target.with_name(f"{target.name}.{os.getpid()}.part")
     mode = target.stat().st_mode & 0o777 if target.exists() else None
 
@@ -117,6 +118,13 @@ def run(action: str, options: SimpleNamespace) -> int:
             error.diag.message_hint
             or "Another session holds a lock. See who: select pid, query from pg_stat_activity"
             " where state <> 'idle';",
+        )
+    except psycopg.errors.QueryCanceled as error:
+        return fail(
+            error.diag.message_primary or str(error),
+            error.diag.message_hint
+            or "Where statement_timeout is set, give the command more time:"
+            " PGOPTIONS='-c statement_timeout=10min' pgrecall ...",
         )
     except psycopg.Error as error:
         # Errors of the server have a code; 08 and 57P mean that the connection was lost.

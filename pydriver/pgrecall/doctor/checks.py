@@ -60,7 +60,7 @@ def examine_connected(connection: Connection) -> list[Finding]:
     recall = Recall(connection)
     findings = [_server(connection), _vector(recall), _pgrecall(connection)]
     findings += [_embedder(), _reranker()]
-    if findings[2].status != "bad":
+    if all(finding.status != "bad" for finding in findings[1:3]):
         findings += [*_vector_schema(recall), *_row_security(recall)]
         findings += _sessions(recall)
         expected = installed_by(schema.script(build.install_name(__version__)))
@@ -85,6 +85,14 @@ def _vector(recall: Recall) -> Finding:
     version = recall._run(queries.vector_version())
     if version is None:
         return Finding("bad", "pgvector", "not installed", "Run: create extension vector;")
+    former = recall._run(queries.former_vector_schema())
+    if former is not None:
+        return Finding(
+            "bad",
+            "pgvector",
+            f"functions do not find it: they look in {former}",
+            "Move it back: alter extension vector set schema NAME;",
+        )
     if tuple(int(part) for part in version.split(".")[:3]) < _OLDEST_VECTOR:
         return Finding(
             "warning",
@@ -163,13 +171,25 @@ def _vector_schema(recall: Recall) -> list[Finding]:
 
 def _row_security(recall: Recall) -> list[Finding]:
     """Look for roles that can read each other's banks."""
+    owner = recall._run(queries.stray_searcher())
+    stray = [
+        Finding(
+            "bad",
+            "row security",
+            f'the function of the searcher belongs to "{owner}", as after a restore without the'
+            " roles: it answers nobody, and recalls under row security take long",
+            "Run: select pgrecall.create_roles();",
+        )
+    ]
+    findings = [] if owner is None else stray
     tables, roles, is_fenced = recall._run(queries.open_tables())
     if not tables:
-        return [Finding("good", "row security", "on")] if is_fenced else []
+        return findings or ([Finding("good", "row security", "on")] if is_fenced else [])
     if not is_fenced and len(recall.banks()) < 2:
-        return []
+        return findings
     shown = ", ".join(tables[:3]) + (", ..." if len(tables) > 3 else "")
     return [
+        *findings,
         Finding(
             "bad",
             "row security",
@@ -177,7 +197,7 @@ def _row_security(recall: Recall) -> list[Finding]:
             f" {', '.join(roles)}",
             "Run: select pgrecall.enable_row_security(); a role that is meant to see every bank:"
             " alter role NAME bypassrls;",
-        )
+        ),
     ]
 
 
@@ -216,11 +236,26 @@ def _sessions(recall: Recall) -> list[Finding]:
 def _missing(recall: Recall, connection: Connection, expected: Installed) -> list[Finding]:
     """Compare functions, indexes and constraints with those in the installation script."""
     indexes, constraints = recall._run(queries.indexes()), recall._run(queries.constraints())
+    there: set[str] = recall._run(queries.tables())
+    no_index = sorted(expected.indexes.keys() - indexes.keys())
+    partitions = recall._run(queries.missing_partitions())
+    untriggered, left = (
+        recall._run(queries.disabled_triggers()),
+        recall._run(queries.left_indexes()),
+    )
     lost = [one for one in expected.constraints if (one.table, one.name) not in constraints]
     broken = [
         one for one in expected.constraints if constraints.get((one.table, one.name)) is False
     ]
     add = [f"alter table {one.table} add constraint {one.name} {one.definition};" for one in lost]
+    enable = [f"alter table {name} enable trigger all;" for name in untriggered]
+    index = [expected.indexes[name] for name in no_index]
+    partition = [
+        f"alter table pgrecall.embedding attach partition {name} {bound};"
+        if is_there
+        else f"create table {name} partition of pgrecall.embedding {bound};"
+        for name, is_there, bound in partitions
+    ]
     validate = [f"alter table {one.table} validate constraint {one.name};" for one in broken]
     restore = (
         "A restore that stopped halfway leaves a schema like this: restore again into an empty"
@@ -236,12 +271,36 @@ def _missing(recall: Recall, connection: Connection, expected: Installed) -> lis
                 "Run: pgrecall migrate; then, if its roles are used:"
                 " select pgrecall.create_roles();",
             ),
-            ("indexes", "missing", sorted(expected.indexes - indexes.keys()), restore),
+            ("tables", "missing", sorted(expected.tables - there), restore),
+            (
+                "tables",
+                "not among the partitions of pgrecall.embedding",
+                [name for name, _, _ in partitions],
+                f"Run: {' '.join(partition)}" if len(partition) <= _FEW else restore,
+            ),
+            (
+                "indexes",
+                "missing",
+                no_index,
+                f"Run: {' '.join(index)}" if len(index) <= _FEW else restore,
+            ),
             (
                 "indexes",
                 "invalid",
                 sorted(name for name in expected.indexes if indexes.get(name) is False),
                 restore,
+            ),
+            (
+                "indexes",
+                "left invalid by a build that was interrupted",
+                left,
+                f"Run: drop index concurrently {'; drop index concurrently '.join(left)};",
+            ),
+            (
+                "triggers",
+                "disabled, so that no foreign key is checked, on",
+                untriggered,
+                f"Run: {' '.join(enable)}",
             ),
             (
                 "constraints",
@@ -426,6 +485,26 @@ def _reembedding(recall: Recall, bank: str) -> list[Finding]:
     return []
 
 
+def _attached(recall: Recall, bank: str) -> list[Finding]:
+    """Look for attached tables whose changes do not reach the bank."""
+    findings = []
+    for table in recall.attached_tables(bank):
+        if table.status == "broken":
+            if not recall._run(queries.sees_all_rows(table.relation)):
+                continue  # a matter of the caller
+            advice = (
+                "Attach the table again, which reads all rows; or run:"
+                f" {own_command('detach', bank, table.relation)}"
+            )
+            findings.append(Finding("bad", f'bank "{bank}"', str(table.problem), advice))
+        elif table.failed:
+            found = f"{table.failed:,} rows of {table.relation} cannot be stored: {table.problem}"
+            findings.append(
+                Finding("warning", f'bank "{bank}"', found, "Change these rows, and sync again.")
+            )
+    return findings
+
+
 def _banks(recall: Recall) -> list[Finding]:
     banks = recall.banks()
     if not banks:
@@ -465,7 +544,7 @@ def _banks(recall: Recall) -> list[Finding]:
             found = f"{unlinked:,} facts have no links yet: the graph does not reach them"
             advice = f"Run: {own_command('link', bank.bank_id)}"
             findings.append(Finding("warning", about, found, advice))
-        findings += _reembedding(recall, bank.bank_id)
+        findings += [*_reembedding(recall, bank.bank_id), *_attached(recall, bank.bank_id)]
         findings += _orphans(
             recall, bank, {row.kind: row.document_count + row.waiting for row in counted}
         )

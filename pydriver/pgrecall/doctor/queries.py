@@ -57,6 +57,16 @@ def open_tables() -> Call[Any, tuple[list[str], list[str], bool]]:
     )
 
 
+def stray_searcher() -> Call[Any, str | None]:
+    """Return who owns the security definer function of the searcher; None if a searcher does."""
+    return _value(
+        "select (select pg_get_userbyid(p.proowner)::text from pg_catalog.pg_proc p"
+        " where p.oid = to_regproc('pgrecall_internal._searched_recall') and p.prosecdef"
+        " and not exists (select from pg_catalog.pg_policy y"
+        " where y.polname = 'pgrecall_searcher' and p.proowner = any (y.polroles)))"
+    )
+
+
 def creators_in_vector_schema() -> Call[Any, tuple[str, str, list[str], list[str]]]:
     """Return the schema of pgvector, the owner of pgrecall, and who else can create in the former.
 
@@ -107,6 +117,94 @@ def has_vector_indexes() -> Call[Any, bool]:
         " join pg_catalog.pg_am a on a.oid = c.relam"
         " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
         " and c.relkind = 'i' and a.amname = 'hnsw')"
+    )
+
+
+def former_vector_schema() -> Call[Any, str | None]:
+    """Return in which schema functions look for pgvector, if it is not there any more."""
+    return _value(
+        "select (select x.path from (select (select pg_catalog.substr(s, 13)"
+        " from pg_catalog.unnest(p.proconfig) as s where s like 'search_path=%%') as path"
+        " from pg_catalog.pg_proc p where p.oid = to_regproc('pgrecall.hybrid_recall')) as x"
+        " join pg_catalog.pg_extension e on e.extname = 'vector'"
+        " join pg_catalog.pg_namespace n on n.oid = e.extnamespace"
+        " where x.path is distinct from"
+        " pg_catalog.format('pg_catalog, %%I, pg_temp', n.nspname))"
+    )
+
+
+def tables() -> Call[Any, set[str]]:
+    """Return the tables of the schema."""
+    return Call(
+        "select pg_catalog.format('%%s.%%s', c.relnamespace::regnamespace, c.relname)"
+        " from pg_catalog.pg_class c"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+        " and c.relkind in ('r', 'p')",
+        {},
+        scalar_row,
+        set,
+    )
+
+
+def missing_partitions() -> Call[Any, list[tuple[str, bool, str]]]:
+    """Return the partitions that embedding lacks: name, whether a table has it, and the bound."""
+    return Call(
+        "select pg_catalog.format('pgrecall_internal.embedding_%%s', r),"
+        " to_regclass(pg_catalog.format('pgrecall_internal.embedding_%%s', r)) is not null,"
+        " pg_catalog.format('for values with (modulus %%s, remainder %%s)', m.modulus, r)"
+        " from (select pg_catalog.max(b.bound[1]::integer) as modulus,"
+        " pg_catalog.array_agg(b.bound[2]::integer) as there"
+        " from pg_catalog.pg_inherits i join pg_catalog.pg_class c on c.oid = i.inhrelid"
+        " cross join lateral regexp_match(pg_get_expr(c.relpartbound, c.oid),"
+        " 'modulus (\\d+), remainder (\\d+)') as b(bound)"
+        " where i.inhparent = to_regclass('pgrecall.embedding')) as m"
+        " cross join lateral pg_catalog.generate_series(0, m.modulus - 1) as r"
+        " where r <> all (m.there) order by r",
+        {},
+        tuple_row,
+        list,
+    )
+
+
+def disabled_triggers() -> Call[Any, list[str]]:
+    """Return the tables of which triggers are disabled, those of foreign keys included."""
+    return Call(
+        "select distinct pg_catalog.format('%%s.%%s', c.relnamespace::regnamespace, c.relname)"
+        " as name from pg_catalog.pg_trigger t join pg_catalog.pg_class c on c.oid = t.tgrelid"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+        " and t.tgenabled = 'D' order by name",
+        {},
+        scalar_row,
+        list,
+    )
+
+
+def sees_all_rows(relation: str) -> Call[Any, bool]:
+    """Return whether the caller could sync a table; true for one that is gone."""
+    return Call(
+        "select coalesce(has_table_privilege(t.id, 'select') and not row_security_active(t.id),"
+        " true) from (select to_regclass(%(relation)s)) as t(id)",
+        {"relation": relation},
+        scalar_row,
+        lambda rows: rows[0],
+    )
+
+
+def left_indexes() -> Call[Any, list[str]]:
+    """Return what interrupted builds and rebuilds left; vector indexes are in the plan."""
+    return Call(
+        "select pg_catalog.format('%%I.%%I', n.nspname, c.relname)"
+        " from pg_catalog.pg_index x join pg_catalog.pg_class c on c.oid = x.indexrelid"
+        " join pg_catalog.pg_namespace n on n.oid = c.relnamespace"
+        " join pg_catalog.pg_am a on a.oid = c.relam"
+        " where n.nspname in ('pgrecall', 'pgrecall_internal') and a.amname <> 'hnsw'"
+        " and c.relkind = 'i' and not x.indisvalid and not exists (select"
+        " from pg_catalog.pg_stat_progress_create_index b where b.index_relid = c.oid)"
+        " and not exists (select from pg_catalog.pg_constraint k where k.conindid = c.oid)"
+        " order by c.relname",
+        {},
+        scalar_row,
+        list,
     )
 
 

@@ -8,7 +8,8 @@ from functools import lru_cache
 
 from pgrecall.server import build
 
-_FUNCTION = re.compile(r"(?:create or replace|comment on) function ([\w.]+)")
+_FUNCTION = re.compile(r"(?:create or replace|comment on) (?:function|view) ([\w.]+)")
+_COLUMN = re.compile(r"comment on column (\w+\.\w+)\.")
 _INDEX = re.compile(r"create (?:unique )?index (\w+)\s+on ")
 _TABLE = re.compile(r"create table ([\w.]+) \(")
 # A line that goes on with the one before it is indented by more than two.
@@ -43,21 +44,24 @@ class Installed:
     """What a script installs.
 
     Attributes:
-        functions: The statements that create functions and comment on them, by name with schema.
-        indexes: The names of indexes that are not constraints.
+        functions: The statements that create functions and views and comment on them, by name with
+            schema.
+        tables: The names of tables with schema, without partitions.
+        indexes: The statements that create indexes, by name, without those of constraints.
         constraints: The constraints, in the order of their tables.
 
     """
 
     functions: dict[str, list[str]]
-    indexes: set[str]
+    tables: set[str]
+    indexes: dict[str, str]
     constraints: list[Constraint]
 
 
 @lru_cache(maxsize=2)
 def installed_by(script: str) -> Installed:
     """Read what a script of the whole schema installs."""
-    result = Installed({}, set(), [])
+    result = Installed({}, set(), {}, [])
     block = ""
     for statement in map(build.bare, build.statements(script)):
         if statement.startswith("do "):
@@ -66,9 +70,12 @@ def installed_by(script: str) -> Installed:
             # What a block creates is commented right after it.
             first = [block] if statement.startswith("comment") else []
             result.functions.setdefault(function[1], first).append(statement)
+        elif (column := _COLUMN.match(statement)) and column[1] in result.functions:
+            result.functions[column[1]].append(statement)
         elif index := _INDEX.match(statement):
-            result.indexes.add(index[1])
+            result.indexes[index[1]] = " ".join(statement.split()).rstrip(";") + ";"
         elif table := _TABLE.match(statement):
+            result.tables.add(table[1])
             for name, definition in _CONSTRAINT.findall(statement):
                 flat = " ".join(definition.split())
                 result.constraints.append(Constraint(table[1], name, flat))

@@ -66,7 +66,8 @@ class Postmaster:
         socket = self._running_socket()
         if socket is None:
             socket = self._socket_directory()
-            self._write("pgrecall_hba.conf", "local all all peer map=pgrecall\n")
+            self._forget_original()
+            self._write("pgrecall_hba.conf", "local all,replication all peer map=pgrecall\n")
             names = dict.fromkeys((pwd.getpwuid(os.geteuid()).pw_name, self._owner.pw_name))
             lines = (f'pgrecall "{name}" all\n' for name in names)
             self._write("pgrecall_ident.conf", "".join(lines))
@@ -101,6 +102,13 @@ class Postmaster:
         others = [pid for pid in known if pid != os.getpid() and _is_alive(pid)]
         file.write_text(json.dumps([*others, os.getpid()] if add else others))
         return others
+
+    def _forget_original(self) -> None:
+        """Remove what pg_basebackup copied of the server that it copied: its lock and users."""
+        lock = self.data / f"{_SOCKET}.lock"
+        if lock.exists() and lock.read_text().splitlines()[1:2] != [str(self.data)]:
+            lock.unlink()
+            (self.data / _HANDLES).unlink(missing_ok=True)
 
     def _running_socket(self) -> Path | None:
         """Return the directory of the running server's socket; None if it is not running."""

@@ -116,7 +116,8 @@ def installed_version(connection: Connection) -> str | None:
     """Return the version of pgrecall in the database, such as ``0.1.0``; None if missing.
 
     Raises:
-        InstallError: a superuser asks, and the schema belongs to a role that is none.
+        InstallError: a superuser asks, and the schema belongs to a role that is none; or the other
+            schema is missing.
 
     """
     owner = _scalar(connection, _LESSER_OWNER)
@@ -127,7 +128,14 @@ def installed_version(connection: Connection) -> str | None:
         )
     if not _scalar(connection, "select to_regprocedure('pgrecall.version()') is not null"):
         return None
-    return str(_scalar(connection, "select pgrecall.version()"))
+    version = str(_scalar(connection, "select pgrecall.version()"))
+    has_internal = "select to_regnamespace('pgrecall_internal') is not null"
+    if version == __version__ and not _scalar(connection, has_internal):
+        raise InstallError(
+            'schema "pgrecall" is here without schema "pgrecall_internal"',
+            hint="Restore a dump of both, as of: pg_dump -n 'pgrecall*', into another database.",
+        )
+    return version
 
 
 def pending_script(connection: Connection) -> str | None:
@@ -328,10 +336,12 @@ def _migrate(connection: Connection, path: str, *, citus: bool) -> MigrationResu
 
 
 def missing_functions(connection: Connection) -> dict[str, list[str]]:
-    """Return the statements that create the missing functions of this version, by name."""
+    """Return the statements that create the missing functions and views of this version."""
     query = (
-        "select pg_catalog.array_agg(pg_catalog.format('%I.%I', n.nspname, p.proname))"
-        " from pg_proc p join pg_namespace n on n.oid = p.pronamespace"
+        "select pg_catalog.array_agg(pg_catalog.format('%I.%I', n.nspname, x.name))"
+        " from (select p.proname, p.pronamespace from pg_proc p"
+        " union all select c.relname, c.relnamespace from pg_class c where c.relkind = 'v')"
+        " as x(name, schema_id) join pg_namespace n on n.oid = x.schema_id"
         " where n.nspname in ('pgrecall', 'pgrecall_internal')"
     )
     there = set(_scalar(connection, query) or ())
