@@ -13406,6 +13406,18 @@ $$;
 comment on function pgrecall_internal._read_questions is
 'The embeddings of the questions that a fact answers. Errors: those of _read_vectors().';
 
+create or replace function pgrecall_internal._content_hash(
+  fact_type text, text text, context text, fact_key text, source_id text, occurred tstzrange,
+  mentioned_at timestamptz)
+returns bytea
+language sql stable parallel safe
+return sha256(convert_to(jsonb_build_array(
+         fact_type, text, context, fact_key, source_id, occurred::text,
+         extract(epoch from mentioned_at))::text, 'UTF8'));
+comment on function pgrecall_internal._content_hash is
+'What a fact is known by: SHA-256 over these of its fields, the times null where not given. The '
+'caller sets timezone to UTC and datestyle to ISO, which are part of it.';
+
 create or replace function pgrecall_internal._read_fact(
   fact jsonb, index integer, size integer, bank pgrecall.bank, fact_types text[])
 returns pgrecall_internal.fact_row
@@ -13520,17 +13532,16 @@ begin
       place || '.questions', fact -> 'questions', bank);
   end if;
 
-  read.content_hash := sha256(convert_to(jsonb_build_array(
-    read.fact_type, read.text, read.context, read.fact_key, read.source_id, read.occurred::text,
-    extract(epoch from read.mentioned_at))::text, 'UTF8'));
+  read.content_hash := pgrecall_internal._content_hash(
+    read.fact_type, read.text, read.context, read.fact_key, read.source_id, read.occurred,
+    read.mentioned_at);
   return read;
 end;
 $$;
 comment on function pgrecall_internal._read_fact is
-'Checks a fact, the one at index (from 0) of size facts, and returns it typed. content_hash is '
-'SHA-256 over type, text, context, key, source, and the times where given; the caller sets '
-'timezone to UTC and datestyle to ISO, which are part of it. It is a long function, since the '
-'order of its checks is the order in which errors are reported. Errors: RC003 (field), RC004, '
+'Checks a fact, the one at index (from 0) of size facts, and returns it typed. The caller sets '
+'timezone to UTC and datestyle to ISO, for content_hash. It is a long function, since the order of '
+'its checks is the order in which errors are reported. Errors: RC003 (field), RC004, '
 'RC005, RC006 (embedding) or RC008 (fact type), naming the fact and the field.';
 
 create or replace function pgrecall_internal._read_facts(
@@ -15684,6 +15695,22 @@ $$;
 comment on function pgrecall_internal._fact_of is
 'The fields of a memory as a fact for retain(), without embeddings, entities, relations and links.';
 
+create or replace function pgrecall_internal._is_time_given(memory pgrecall.memory)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+set timezone = 'UTC'
+set datestyle = 'ISO, YMD'
+as $$
+begin
+  return memory.content_hash = pgrecall_internal._content_hash(
+    memory.fact_type, memory.text, memory.context, memory.fact_key, memory.source_id,
+    memory.occurred, memory.mentioned_at);
+end;
+$$;
+comment on function pgrecall_internal._is_time_given is
+'Whether a memory is known by when it was said, too, since the fact told that.';
+
 create or replace function pgrecall_internal._is_name_in(alias text, words text)
 returns boolean
 language sql immutable parallel safe
@@ -15864,6 +15891,7 @@ declare
   locked  pgrecall.bank;
   memory  pgrecall.memory;
   fact    jsonb;
+  is_said boolean;
   new_id  bigint;
   is_new  boolean;
   updated pgrecall.stored_memory;
@@ -15901,6 +15929,11 @@ begin
     select * from pgrecall.stored_memories(bank, array[memory_id]);
     return;
   end if;
+  -- A version is known by what its memory was known by: a document retained again has it.
+  is_said := changes ? 'mentioned_at' or pgrecall_internal._is_time_given(memory);
+  if not is_said then
+    fact := fact - 'mentioned_at';
+  end if;
   -- Ended first: the new version may have the same content hash.
   perform pgrecall_internal._end_memories(
     bank, 'update', nextval('pgrecall.id_seq'), array[memory_id], array[now()],
@@ -15918,7 +15951,9 @@ begin
   if is_new then
     -- As of earlier times the old version was known.
     update pgrecall.memory m
-    set    valid_from = least(greatest(now(), memory.valid_from), m.valid_to), is_linked = true
+    set    valid_from   = least(greatest(now(), memory.valid_from), m.valid_to),
+           mentioned_at = case when is_said then m.mentioned_at else memory.mentioned_at end,
+           is_linked    = true
     where  m.bank_id = update_memory.bank and m.memory_id = new_id;
   end if;
   perform pgrecall_internal._copy_parts(locked, memory_id, new_id, changes);

@@ -243,6 +243,30 @@ def test_the_history_of_a_key_is_forgotten_with_it(bank: Connection) -> None:
 # Updating
 
 
+@pytest.mark.parametrize(
+    ("changes", "again"),
+    [
+        ({"tags": ["x"], "metadata": {"page": 3}}, {}),
+        ({"text": "Cy sails far"}, {"text": "Cy sails far"}),
+        ({"text": "Cy sails far"}, {"text": "Cy sails far", "mentioned_at": "2026-01-01"}),
+    ],
+)
+def test_a_version_is_known_by_what_its_memory_was_known_by(
+    bank: Connection, changes: dict[str, Any], again: dict[str, Any]
+) -> None:
+    told = {"text": "Cy sails", "source_id": "log", "occurred": "2026-03-05"}
+    told |= {key: again[key] for key in again if key == "mentioned_at"}
+    (memory,) = retain(bank, [told])
+    day_earlier(bank)
+    said = "select mentioned_at from pgrecall.memory where memory_id = %s"
+
+    new = update(bank, memory, **changes)
+
+    (row,) = call(bank, "retain", bank="b", facts=[told | again])
+    assert (row.memory_id, row.is_new) == (new.memory_id, False)
+    assert value(bank, said, new.memory_id) == value(bank, said, memory)
+
+
 def test_an_update_keeps_the_old_version_as_history(bank: Connection) -> None:
     old = id_of(bank, "Ana leads Atlas")
 
