@@ -181,8 +181,8 @@ def test_the_temporal_arm_goes_through_the_index_on_time(connection: Connection)
 # key_arm
 
 KEYS = ["deploy.window", "incident.2026-03-14", "on-call rota", "office address", "C++", ".env",
-        "deploy", "Ana's desk", "rotate()", "what all of us did agree on", "posting.py", "ADR-31", "rfc 2119",
-        "python@3.12"]  # fmt: skip
+        "deploy", "Ana's desk", "rotate()", "what all of us did agree on", "posting.py",
+        "ADR-31", "rfc 2119", "python@3.12"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
