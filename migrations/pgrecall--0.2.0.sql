@@ -7109,6 +7109,29 @@ $$;
 comment on function pgrecall_internal._range_of_period is
 'A window as a tstzrange that holds its lower bound.';
 
+create or replace function pgrecall_internal._has_rare_identifier(
+  lexemes text[], terms pgrecall_internal.terms, most integer)
+returns boolean
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  -- A digit behind a letter, an underscore, or a dot between two letters or digits and as many:
+  -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05.
+  form constant text := '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}';
+  rare integer := greatest(1, least(most, terms.documents / 20));
+begin
+  return exists (
+    select from unnest(lexemes) as l
+    where  l ~ form
+      and  terms.counts[array_position(terms.dimensions, pgrecall_internal._dimension(l))]
+           between 1 and rare);
+end;
+$$;
+comment on function pgrecall_internal._has_rare_identifier is
+'Whether one of the lexemes has the form of an identifier, and at most a twentieth of the '
+'documents have it, and no more than most.';
+
 create or replace function pgrecall_internal._parsed_request(
   request pgrecall_internal.request, has_messages boolean)
 returns pgrecall_internal.request
@@ -7378,6 +7401,18 @@ begin
   end if;
   if is_read then
     request := pgrecall_internal._parsed_request(request, has_messages);
+    -- Embeddings hardly tell identifiers apart, and words do. Keys that a call gives come first.
+    if jsonb_typeof(request.options -> 'keys') is distinct from 'array'
+       and coalesce(not ((request.bank).options -> 'weights' ? 'lexical'), true)
+       and coalesce(not (options -> 'weights' ? 'lexical'), true)
+       and pgrecall_internal._has_rare_identifier(
+             request.lexemes, request.memory_terms, request.depth)
+    then
+      request.options := jsonb_set(
+        request.options, '{weights,lexical}',
+        to_jsonb(greatest((request.options #>> '{weights,lexical}')::double precision,
+                          (request.options #>> '{weights,key}')::double precision)));
+    end if;
   elsif 'names' = any (needs) then
     -- The rarity of an entity depends on the number of memories.
     request.memory_terms := pgrecall_internal._terms(bank, 'memory', '{}');
