@@ -241,6 +241,7 @@ declare
   is_read      boolean;  -- whether an arm may need the words of the query
   has_names    boolean;  -- of the bank
   has_messages boolean;
+  weights      jsonb;
 begin
   request.bank := pgrecall_internal._bank(bank);
   request.options := pgrecall_internal._bank_options(request.bank, embedding is not null);
@@ -347,17 +348,23 @@ begin
   end if;
   if is_read then
     request := pgrecall_internal._parsed_request(request, has_messages);
-    -- Embeddings hardly tell identifiers apart, and words do. Keys that a call gives come first.
-    if jsonb_typeof(request.options -> 'keys') is distinct from 'array'
-       and coalesce(not ((request.bank).options -> 'weights' ? 'lexical'), true)
-       and coalesce(not (options -> 'weights' ? 'lexical'), true)
+    -- Embeddings hardly tell identifiers apart. Words weigh as they do without an embedding, and
+    -- more than the embedding as a key weighs more than words.
+    if embedding is not null
+       and not (coalesce((request.bank).options -> 'weights', '{}')
+                || coalesce(options -> 'weights', '{}')) ?| '{lexical,semantic}'
        and pgrecall_internal._has_rare_identifier(
              request.lexemes, request.memory_terms, request.depth)
     then
+      weights := pgrecall_internal._bank_options(request.bank, false) -> 'weights';
       request.options := jsonb_set(
-        request.options, '{weights,lexical}',
-        to_jsonb(greatest((request.options #>> '{weights,lexical}')::double precision,
-                          (request.options #>> '{weights,key}')::double precision)));
+        request.options, '{weights}',
+        request.options -> 'weights' || jsonb_build_object(
+          'lexical', weights -> 'lexical',
+          'semantic', (request.options #>> '{weights,semantic}')::double precision
+                      * (weights ->> 'lexical')::double precision
+                      / greatest((weights ->> 'key')::double precision,
+                                 (weights ->> 'lexical')::double precision)));
     end if;
   elsif 'names' = any (needs) then
     -- The rarity of an entity depends on the number of memories.

@@ -473,12 +473,11 @@ def test_a_call_overrides_the_bank_and_the_bank_the_defaults(
     call(connection, "configure_bank", bank="b",
          settings={"rrf_k": 9, "fusion": "rrf", "weights": {"key": 2}})  # fmt: skip
 
-    # deploy.window is rare, so that words weigh as much as keys.
-    assert defaults == pytest.approx((3 / 61, 3 / 61))
-    assert contribution() == pytest.approx((2 / 10, 2 / 10))
-    assert contribution(k=99) == pytest.approx((2 / 100, 2 / 100))
+    assert defaults == pytest.approx((3 / 61, 1 / 61))
+    assert contribution() == pytest.approx((2 / 10, 1 / 10))
+    assert contribution(k=99) == pytest.approx((2 / 100, 1 / 100))
     assert contribution(weights={"lexical": 4}) == pytest.approx((2 / 10, 4 / 10))
-    assert contribution(weights={"key": 7}, k=1) == pytest.approx((7 / 2, 7 / 2))
+    assert contribution(weights={"key": 7}, k=1) == pytest.approx((7 / 2, 1 / 2))
 
 
 @pytest.mark.parametrize("fusion", ["rrf", "score_rrf", "linear"])
@@ -491,7 +490,7 @@ def test_fusion_of_the_bank_or_the_call_joins_the_arms(
     assert recall(connection, **FULL) == named
     last = max((row.arms["lexical"] for row in named if "lexical" in row.arms),
                key=lambda part: part["rank"])  # fmt: skip
-    full_share = 3 / (60 + last["rank"])  # deploy.window is rare
+    full_share = 1 / (60 + last["rank"])
     assert (last["contribution"] == pytest.approx(full_share)) == (fusion == "rrf")
     assert (last["contribution"] == 0) == (fusion == "linear")
 
@@ -778,7 +777,7 @@ def test_an_empty_bank_answers_with_nothing(connection: Connection) -> None:
         ("2026-03-05", False),
     ],
 )
-def test_a_rare_identifier_counts_as_a_key(
+def test_embeddings_count_a_third_beside_a_rare_identifier(
     connection: Connection, identifier: str, is_one: bool
 ) -> None:
     create(connection)
@@ -788,15 +787,14 @@ def test_a_rare_identifier_counts_as_a_key(
     call(connection, "refresh_statistics", bank="b")
     asked = {"bank": "b", "query": f"what is {identifier}", "embedding": [1, 0, 0]}
 
-    def vote(**options: Any) -> float:
+    def vote(arm: str, **options: Any) -> float:
         found = recall(connection, **asked | {"doubt": 0, "top_k": 70, **options})
-        return max(
-            float(row.arms["lexical"]["contribution"]) for row in found if "lexical" in row.arms
-        )
+        return max(float(row.arms[arm]["contribution"]) for row in found if arm in row.arms)
 
     found = recall(connection, **asked)
 
-    assert vote() == pytest.approx((3 if is_one else 1) / 61)
-    assert vote(weights={"lexical": 0.1}) == pytest.approx(0.1 / 61)
-    assert vote(query="what is note") == pytest.approx(1 / 61)
+    assert vote("lexical") == pytest.approx(1 / 61)
+    assert vote("semantic") == pytest.approx((1 / 3 if is_one else 1) / 61)
+    assert vote("semantic", weights={"semantic": 0.5}) == pytest.approx(0.5 / 61)
+    assert vote("semantic", query="what is note") == pytest.approx(1 / 61)
     assert not is_one or {row.text for row in found[:2]} == {fact["text"] for fact in far}
