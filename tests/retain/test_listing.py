@@ -232,6 +232,30 @@ def test_what_meets_a_condition_is_forgotten(
     assert texts(bank) == left
 
 
+def test_the_same_of_another_document_holds_once_the_merged_one_is_forgotten(
+    connection: Connection,
+) -> None:
+    create(connection)
+    names = ("a", "b", "c", "a")
+    same = [{"text": "It is MIT" if n < 3 else "it is  MIT", "source_id": name}
+            for n, name in enumerate(names)]  # fmt: skip
+    memories = retain(connection, same)
+    pairs = call(connection, "consolidate", bank="b", dry_run=False)
+    left = "select array_agg(source_id order by source_id) from pgrecall.memory"
+    (kept,) = {pair.kept_id for pair in pairs}
+
+    gone = value(connection, "select pgrecall.forget_where('b', source_id => 'a')")
+
+    assert (len(pairs), kept) == (3, memories[3])
+    assert gone == 2
+    assert value(connection, left + " where valid_to is null") == ["b", "c"]
+    again = retain(connection, [{"text": "It is MIT", "source_id": name} for name in "bc"])
+    assert again == memories[1:3]
+    assert value(connection, "select max(proof_count) from pgrecall.memory") == 1
+    assert value(connection, "select pgrecall.forget_where('b', source_id => 'b')") == 1
+    assert value(connection, left) == ["c"]
+
+
 def test_the_history_of_a_key_is_forgotten_with_it(bank: Connection) -> None:
     memory_id = id_of(bank, "Bo likes tea")
     update(bank, memory_id, text="Bo likes coffee")
