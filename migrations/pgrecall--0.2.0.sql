@@ -7144,6 +7144,29 @@ $$;
 comment on function pgrecall_internal._range_of_period is
 'A window as a tstzrange that holds its lower bound.';
 
+create or replace function pgrecall_internal._has_rare_identifier(
+  lexemes text[], terms pgrecall_internal.terms, most integer)
+returns boolean
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  -- A digit behind a letter, an underscore, or a dot between two letters or digits and as many:
+  -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05.
+  form constant text := '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}';
+  rare integer := greatest(1, least(most, terms.documents / 20));
+begin
+  return exists (
+    select from unnest(lexemes) as l
+    where  l ~ form
+      and  terms.counts[array_position(terms.dimensions, pgrecall_internal._dimension(l))]
+           between 1 and rare);
+end;
+$$;
+comment on function pgrecall_internal._has_rare_identifier is
+'Whether one of the lexemes has the form of an identifier, and at most a twentieth of the '
+'documents have it, and no more than most.';
+
 create or replace function pgrecall_internal._parsed_request(
   request pgrecall_internal.request, has_messages boolean)
 returns pgrecall_internal.request
@@ -7307,6 +7330,7 @@ declare
   is_read      boolean;  -- whether an arm may need the words of the query
   has_names    boolean;  -- of the bank
   has_messages boolean;
+  weights      jsonb;
 begin
   request.bank := pgrecall_internal._bank(bank);
   request.options := pgrecall_internal._bank_options(request.bank, embedding is not null);
@@ -7413,6 +7437,24 @@ begin
   end if;
   if is_read then
     request := pgrecall_internal._parsed_request(request, has_messages);
+    -- Embeddings hardly tell identifiers apart. Words weigh as they do without an embedding, and
+    -- more than the embedding as a key weighs more than words.
+    if embedding is not null
+       and not (coalesce((request.bank).options -> 'weights', '{}')
+                || coalesce(options -> 'weights', '{}')) ?| '{lexical,semantic}'
+       and pgrecall_internal._has_rare_identifier(
+             request.lexemes, request.memory_terms, request.depth)
+    then
+      weights := pgrecall_internal._bank_options(request.bank, false) -> 'weights';
+      request.options := jsonb_set(
+        request.options, '{weights}',
+        request.options -> 'weights' || jsonb_build_object(
+          'lexical', weights -> 'lexical',
+          'semantic', (request.options #>> '{weights,semantic}')::double precision
+                      * (weights ->> 'lexical')::double precision
+                      / greatest((weights ->> 'key')::double precision,
+                                 (weights ->> 'lexical')::double precision)));
+    end if;
   elsif 'names' = any (needs) then
     -- The rarity of an entity depends on the number of memories.
     request.memory_terms := pgrecall_internal._terms(bank, 'memory', '{}');
@@ -7723,7 +7765,9 @@ comment on function pgrecall_internal._arms_found is 'The arms that have any of 
 -- A key is compared as a whole, in any case and Unicode form: every run of one to five words of the
 -- query is looked up in the index on keys, and so is the whole query. Words end at spaces and, in a
 -- second reading, at signs within them that identifiers seldom have, as in "node.js's" and
--- "pool.size=30". A longer key is more specific, so its length is the score.
+-- "pool.size=30", and before the number of a line or version, as in "posting.py:42". A name with a
+-- number is also looked up as others write it: "ADR 31" is adr-31. A longer key is more specific,
+-- so its length is the score.
 create or replace function pgrecall_internal._key_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -7739,7 +7783,10 @@ declare
   result pgrecall_internal.arm_result;
   asked  text := lower(request.query);
   signs  constant text :=  -- of the second reading
-    '(?<=[^[:space:]])[^[:alnum:][:space:]._+#@/$%~:-]+(?=[[:alnum:]_])';
+    '(?<=[^[:space:]])(?:[^[:alnum:][:space:]._+#@/$%~:-]+(?=[[:alnum:]_])|[:@#]+[lv]?(?=[0-9]))';
+  numbered constant text :=  -- a name with a number, both as wholes
+    '(?<![[:alnum:]._+#@/$%~:-])([[:alpha:]]+(?:[._/-][[:alpha:]]+)*)(?:[[:space:]]+|[._#/:-])?'
+    '([0-9]+(?:[.-][0-9]+)*)(?![[:alnum:]_+@/$%~]|[._#/:-][[:alnum:]])';
 begin
   result.is_run := coalesce((
     select true from pgrecall.memory m
@@ -7788,6 +7835,10 @@ begin
         l.words, l.spaced[2:], l.spaced[3:], l.spaced[4:], l.spaced[5:], l.heads, l.tails[2:],
         l.tails[3:], l.tails[4:], l.tails[5:])
           as w(a, b, c, d, e, head, b_tail, c_tail, d_tail, e_tail)
+      union all
+      select n.parts[1] || s.sign || n.parts[2], false
+      from   regexp_matches(left(asked, 2000), numbered, 'g') as n(parts)
+      cross  join unnest(array['', ' ', '-', '.', '_', '#', '/', ':', '@']) as s(sign)
       union all
       select lower(pgrecall_internal._normalised(btrim(x, E' \t\r\n'))), true
       from   jsonb_array_elements_text(case
@@ -7851,8 +7902,10 @@ $$;
 comment on function pgrecall.key_arm is
 'Memories whose fact_key occurs in the query as whole words, in any case and Unicode form: a run '
 'of one to five of the first 200 words, or the whole query. Words end at spaces, and also at signs '
-'within them other than ._+#@/$%~:-, so that node.js stands in "node.js''s". score is the length '
-'of the key: a longer key is more specific. Errors: RC001, RC008, RC011, 22023.';
+'within them other than ._+#@/$%~:-, so that node.js stands in "node.js''s", and before the number '
+'of a line or version: posting.py stands in "posting.py:42". A name with a number may be joined by '
+'another sign or space: "ADR 31" is adr-31. score is the length of the key: a longer key is more '
+'specific. Errors: RC001, RC008, RC011, 22023.';
 
 -- arms/semantic.sql
 -- The semantic arm: memories whose embeddings are nearest to that of the query, by cosine.
@@ -13459,6 +13512,18 @@ $$;
 comment on function pgrecall_internal._read_questions is
 'The embeddings of the questions that a fact answers. Errors: those of _read_vectors().';
 
+create or replace function pgrecall_internal._content_hash(
+  fact_type text, text text, context text, fact_key text, source_id text, occurred tstzrange,
+  mentioned_at timestamptz)
+returns bytea
+language sql stable parallel safe
+return sha256(convert_to(jsonb_build_array(
+         fact_type, text, context, fact_key, source_id, occurred::text,
+         extract(epoch from mentioned_at))::text, 'UTF8'));
+comment on function pgrecall_internal._content_hash is
+'What a fact is known by: SHA-256 over these of its fields, the times null where not given. The '
+'caller sets timezone to UTC and datestyle to ISO, which are part of it.';
+
 create or replace function pgrecall_internal._read_fact(
   fact jsonb, index integer, size integer, bank pgrecall.bank, fact_types text[])
 returns pgrecall_internal.fact_row
@@ -13573,17 +13638,16 @@ begin
       place || '.questions', fact -> 'questions', bank);
   end if;
 
-  read.content_hash := sha256(convert_to(jsonb_build_array(
-    read.fact_type, read.text, read.context, read.fact_key, read.source_id, read.occurred::text,
-    extract(epoch from read.mentioned_at))::text, 'UTF8'));
+  read.content_hash := pgrecall_internal._content_hash(
+    read.fact_type, read.text, read.context, read.fact_key, read.source_id, read.occurred,
+    read.mentioned_at);
   return read;
 end;
 $$;
 comment on function pgrecall_internal._read_fact is
-'Checks a fact, the one at index (from 0) of size facts, and returns it typed. content_hash is '
-'SHA-256 over type, text, context, key, source, and the times where given; the caller sets '
-'timezone to UTC and datestyle to ISO, which are part of it. It is a long function, since the '
-'order of its checks is the order in which errors are reported. Errors: RC003 (field), RC004, '
+'Checks a fact, the one at index (from 0) of size facts, and returns it typed. The caller sets '
+'timezone to UTC and datestyle to ISO, for content_hash. It is a long function, since the order of '
+'its checks is the order in which errors are reported. Errors: RC003 (field), RC004, '
 'RC005, RC006 (embedding) or RC008 (fact type), naming the fact and the field.';
 
 create or replace function pgrecall_internal._read_facts(
@@ -14736,6 +14800,33 @@ comment on function pgrecall.memory_history is
 'it, by any correction, and so on. At most top_k, 1 to 1,000, the nearest to the memory. ended_by '
 'says what ended each. Errors: RC001, RC010 unknown memory, 22023.';
 
+create or replace function pgrecall_internal._unmerge(bank text, memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  update pgrecall.memory m
+  set    valid_to      = (m.corrections -> -1 ->> 'valid_to')::timestamptz,
+         superseded_by = null,
+         proof_count   = (m.corrections -> -1 ->> 'proof_count')::integer,
+         corrections   = nullif(m.corrections - -1, '[]')
+  from   unnest(_unmerge.memory_ids) as u(memory_id)
+  join   pgrecall.memory k on k.bank_id = _unmerge.bank and k.memory_id = u.memory_id
+  where  m.bank_id = _unmerge.bank and m.superseded_by = k.memory_id
+    and  m.memory_id <> all (_unmerge.memory_ids)
+    and  m.corrections -> -1 ->> 'kind' = 'consolidate'
+    and  (k.valid_to is null or k.valid_to > now())
+    and  not exists (select from pgrecall.memory o
+                     where  o.bank_id = _unmerge.bank and o.content_hash = m.content_hash
+                       and  o.valid_to is null);
+end;
+$$;
+comment on function pgrecall_internal._unmerge is
+'Lets memories hold again that consolidate() merged into some of these that hold, unless they are '
+'among them.';
+
 create or replace function pgrecall.forget_where(
   bank      text,
   filter    text default null,
@@ -14774,13 +14865,16 @@ begin
   if dry_run then
     return cardinality(ids);
   end if;
+  perform pgrecall_internal._unmerge(bank, ids);
   return pgrecall.forget(bank, ids);
 end;
 $$;
 comment on function pgrecall.forget_where is
 'Erases the memories that meet all conditions given, as forget() does, those that no longer hold '
-'as well: a filter as in a recall, a fact_key compared as by the key arm, a source_id. Returns how '
-'many; dry_run only counts them. Errors: RC001, RC011 filter, 22023 no condition.';
+'as well: a filter as in a recall, a fact_key compared as by the key arm, a source_id. What does '
+'not meet them and consolidate() merged into one of them, such as the same sentence of another '
+'document, holds again. Returns how many; dry_run only counts them. Errors: RC001, RC011 filter, '
+'22023 no condition.';
 
 -- retain/search.sql
 -- Finding memories while their words are being typed.
@@ -15737,6 +15831,22 @@ $$;
 comment on function pgrecall_internal._fact_of is
 'The fields of a memory as a fact for retain(), without embeddings, entities, relations and links.';
 
+create or replace function pgrecall_internal._is_time_given(memory pgrecall.memory)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+set timezone = 'UTC'
+set datestyle = 'ISO, YMD'
+as $$
+begin
+  return memory.content_hash = pgrecall_internal._content_hash(
+    memory.fact_type, memory.text, memory.context, memory.fact_key, memory.source_id,
+    memory.occurred, memory.mentioned_at);
+end;
+$$;
+comment on function pgrecall_internal._is_time_given is
+'Whether a memory is known by when it was said, too, since the fact told that.';
+
 create or replace function pgrecall_internal._is_name_in(alias text, words text)
 returns boolean
 language sql immutable parallel safe
@@ -15917,6 +16027,7 @@ declare
   locked  pgrecall.bank;
   memory  pgrecall.memory;
   fact    jsonb;
+  is_said boolean;
   new_id  bigint;
   is_new  boolean;
   updated pgrecall.stored_memory;
@@ -15954,6 +16065,11 @@ begin
     select * from pgrecall.stored_memories(bank, array[memory_id]);
     return;
   end if;
+  -- A version is known by what its memory was known by: a document retained again has it.
+  is_said := changes ? 'mentioned_at' or pgrecall_internal._is_time_given(memory);
+  if not is_said then
+    fact := fact - 'mentioned_at';
+  end if;
   -- Ended first: the new version may have the same content hash.
   perform pgrecall_internal._end_memories(
     bank, 'update', nextval('pgrecall.id_seq'), array[memory_id], array[now()],
@@ -15971,7 +16087,9 @@ begin
   if is_new then
     -- As of earlier times the old version was known.
     update pgrecall.memory m
-    set    valid_from = least(greatest(now(), memory.valid_from), m.valid_to), is_linked = true
+    set    valid_from   = least(greatest(now(), memory.valid_from), m.valid_to),
+           mentioned_at = case when is_said then m.mentioned_at else memory.mentioned_at end,
+           is_linked    = true
     where  m.bank_id = update_memory.bank and m.memory_id = new_id;
   end if;
   perform pgrecall_internal._copy_parts(locked, memory_id, new_id, changes);

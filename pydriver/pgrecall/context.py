@@ -2,7 +2,7 @@
 
 Facts are grouped by day, oldest first, and numbered by rank for citation. Repetitions are left out.
 Contradicted facts and less trusted sources are marked. The list ends when the scores show that more
-would not help, or when the budget is used up.
+would not help, or when the budget is used up. A memory of several lines keeps them, indented.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ _HEAD = "Memories, by the day they are about. Cite them by number."
 _NOTHING = "No memory answers this."
 _PIECES = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_|\s")
 _ELLIPSIS = "…"
+_INDENT = "    "
+_PUNCTUATION = ".,;:!?…\"'“”‘’„()[]"
+"""What sentences differ in without saying something else; in code "a < b" is not "a > b"."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -142,7 +145,8 @@ def _distinct(hits: Sequence[Hit]) -> list[Hit]:
     seen = set()
     kept = []
     for hit in hits:
-        said = (" ".join(re.findall(r"\w+", hit.text.casefold())) or hit.text, _day(hit))
+        words = (word.strip(_PUNCTUATION) for word in hit.text.casefold().split())
+        said = (" ".join(filter(None, words)) or hit.text, _day(hit))
         if said not in seen:
             seen.add(said)
             kept.append(hit)
@@ -158,7 +162,7 @@ def _helpful(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _line(number: int, hit: Hit, hits: Sequence[Hit]) -> _Line:
-    text = " ".join(hit.text.split())
+    text = _lined(hit.text)
     marks = []
     path = (hit.via or {}).get("path")
     if isinstance(path, str):
@@ -177,6 +181,17 @@ def _line(number: int, hit: Hit, hits: Sequence[Hit]) -> _Line:
         marks.append("contradicted by an older one" if rivals else "contradicted by another")
     note = f" ({'; '.join(marks)})" if marks else ""
     return _Line(number, hit, _day(hit), f"[{number}] {text}{note}")
+
+
+def _lined(text: str) -> str:
+    """Keep the lines of code, tables and lists, indented so that none looks like another memory."""
+    lines = [line.expandtabs(4) for line in text.splitlines() if line.strip()]
+    indents = [len(line) - len(line.lstrip()) for line in lines]
+    least = min(indents, default=0)
+    return f"\n{_INDENT}".join(
+        " " * (indent - least) + " ".join(line.split())
+        for indent, line in zip(indents, lines, strict=True)
+    )
 
 
 def _said_at(hit: Hit) -> datetime:

@@ -3,7 +3,9 @@
 -- A key is compared as a whole, in any case and Unicode form: every run of one to five words of the
 -- query is looked up in the index on keys, and so is the whole query. Words end at spaces and, in a
 -- second reading, at signs within them that identifiers seldom have, as in "node.js's" and
--- "pool.size=30". A longer key is more specific, so its length is the score.
+-- "pool.size=30", and before the number of a line or version, as in "posting.py:42". A name with a
+-- number is also looked up as others write it: "ADR 31" is adr-31. A longer key is more specific,
+-- so its length is the score.
 create or replace function pgrecall_internal._key_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -19,7 +21,10 @@ declare
   result pgrecall_internal.arm_result;
   asked  text := lower(request.query);
   signs  constant text :=  -- of the second reading
-    '(?<=[^[:space:]])[^[:alnum:][:space:]._+#@/$%~:-]+(?=[[:alnum:]_])';
+    '(?<=[^[:space:]])(?:[^[:alnum:][:space:]._+#@/$%~:-]+(?=[[:alnum:]_])|[:@#]+[lv]?(?=[0-9]))';
+  numbered constant text :=  -- a name with a number, both as wholes
+    '(?<![[:alnum:]._+#@/$%~:-])([[:alpha:]]+(?:[._/-][[:alpha:]]+)*)(?:[[:space:]]+|[._#/:-])?'
+    '([0-9]+(?:[.-][0-9]+)*)(?![[:alnum:]_+@/$%~]|[._#/:-][[:alnum:]])';
 begin
   result.is_run := coalesce((
     select true from pgrecall.memory m
@@ -68,6 +73,10 @@ begin
         l.words, l.spaced[2:], l.spaced[3:], l.spaced[4:], l.spaced[5:], l.heads, l.tails[2:],
         l.tails[3:], l.tails[4:], l.tails[5:])
           as w(a, b, c, d, e, head, b_tail, c_tail, d_tail, e_tail)
+      union all
+      select n.parts[1] || s.sign || n.parts[2], false
+      from   regexp_matches(left(asked, 2000), numbered, 'g') as n(parts)
+      cross  join unnest(array['', ' ', '-', '.', '_', '#', '/', ':', '@']) as s(sign)
       union all
       select lower(pgrecall_internal._normalised(btrim(x, E' \t\r\n'))), true
       from   jsonb_array_elements_text(case
@@ -131,5 +140,7 @@ $$;
 comment on function pgrecall.key_arm is
 'Memories whose fact_key occurs in the query as whole words, in any case and Unicode form: a run '
 'of one to five of the first 200 words, or the whole query. Words end at spaces, and also at signs '
-'within them other than ._+#@/$%~:-, so that node.js stands in "node.js''s". score is the length '
-'of the key: a longer key is more specific. Errors: RC001, RC008, RC011, 22023.';
+'within them other than ._+#@/$%~:-, so that node.js stands in "node.js''s", and before the number '
+'of a line or version: posting.py stands in "posting.py:42". A name with a number may be joined by '
+'another sign or space: "ADR 31" is adr-31. score is the length of the key: a longer key is more '
+'specific. Errors: RC001, RC008, RC011, 22023.';

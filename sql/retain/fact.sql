@@ -298,6 +298,18 @@ $$;
 comment on function pgrecall_internal._read_questions is
 'The embeddings of the questions that a fact answers. Errors: those of _read_vectors().';
 
+create or replace function pgrecall_internal._content_hash(
+  fact_type text, text text, context text, fact_key text, source_id text, occurred tstzrange,
+  mentioned_at timestamptz)
+returns bytea
+language sql stable parallel safe
+return sha256(convert_to(jsonb_build_array(
+         fact_type, text, context, fact_key, source_id, occurred::text,
+         extract(epoch from mentioned_at))::text, 'UTF8'));
+comment on function pgrecall_internal._content_hash is
+'What a fact is known by: SHA-256 over these of its fields, the times null where not given. The '
+'caller sets timezone to UTC and datestyle to ISO, which are part of it.';
+
 create or replace function pgrecall_internal._read_fact(
   fact jsonb, index integer, size integer, bank pgrecall.bank, fact_types text[])
 returns pgrecall_internal.fact_row
@@ -412,17 +424,16 @@ begin
       place || '.questions', fact -> 'questions', bank);
   end if;
 
-  read.content_hash := sha256(convert_to(jsonb_build_array(
-    read.fact_type, read.text, read.context, read.fact_key, read.source_id, read.occurred::text,
-    extract(epoch from read.mentioned_at))::text, 'UTF8'));
+  read.content_hash := pgrecall_internal._content_hash(
+    read.fact_type, read.text, read.context, read.fact_key, read.source_id, read.occurred,
+    read.mentioned_at);
   return read;
 end;
 $$;
 comment on function pgrecall_internal._read_fact is
-'Checks a fact, the one at index (from 0) of size facts, and returns it typed. content_hash is '
-'SHA-256 over type, text, context, key, source, and the times where given; the caller sets '
-'timezone to UTC and datestyle to ISO, which are part of it. It is a long function, since the '
-'order of its checks is the order in which errors are reported. Errors: RC003 (field), RC004, '
+'Checks a fact, the one at index (from 0) of size facts, and returns it typed. The caller sets '
+'timezone to UTC and datestyle to ISO, for content_hash. It is a long function, since the order of '
+'its checks is the order in which errors are reported. Errors: RC003 (field), RC004, '
 'RC005, RC006 (embedding) or RC008 (fact type), naming the fact and the field.';
 
 create or replace function pgrecall_internal._read_facts(

@@ -215,6 +215,33 @@ comment on function pgrecall.memory_history is
 'it, by any correction, and so on. At most top_k, 1 to 1,000, the nearest to the memory. ended_by '
 'says what ended each. Errors: RC001, RC010 unknown memory, 22023.';
 
+create or replace function pgrecall_internal._unmerge(bank text, memory_ids bigint[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  update pgrecall.memory m
+  set    valid_to      = (m.corrections -> -1 ->> 'valid_to')::timestamptz,
+         superseded_by = null,
+         proof_count   = (m.corrections -> -1 ->> 'proof_count')::integer,
+         corrections   = nullif(m.corrections - -1, '[]')
+  from   unnest(_unmerge.memory_ids) as u(memory_id)
+  join   pgrecall.memory k on k.bank_id = _unmerge.bank and k.memory_id = u.memory_id
+  where  m.bank_id = _unmerge.bank and m.superseded_by = k.memory_id
+    and  m.memory_id <> all (_unmerge.memory_ids)
+    and  m.corrections -> -1 ->> 'kind' = 'consolidate'
+    and  (k.valid_to is null or k.valid_to > now())
+    and  not exists (select from pgrecall.memory o
+                     where  o.bank_id = _unmerge.bank and o.content_hash = m.content_hash
+                       and  o.valid_to is null);
+end;
+$$;
+comment on function pgrecall_internal._unmerge is
+'Lets memories hold again that consolidate() merged into some of these that hold, unless they are '
+'among them.';
+
 create or replace function pgrecall.forget_where(
   bank      text,
   filter    text default null,
@@ -253,10 +280,13 @@ begin
   if dry_run then
     return cardinality(ids);
   end if;
+  perform pgrecall_internal._unmerge(bank, ids);
   return pgrecall.forget(bank, ids);
 end;
 $$;
 comment on function pgrecall.forget_where is
 'Erases the memories that meet all conditions given, as forget() does, those that no longer hold '
-'as well: a filter as in a recall, a fact_key compared as by the key arm, a source_id. Returns how '
-'many; dry_run only counts them. Errors: RC001, RC011 filter, 22023 no condition.';
+'as well: a filter as in a recall, a fact_key compared as by the key arm, a source_id. What does '
+'not meet them and consolidate() merged into one of them, such as the same sentence of another '
+'document, holds again. Returns how many; dry_run only counts them. Errors: RC001, RC011 filter, '
+'22023 no condition.';

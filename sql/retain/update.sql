@@ -33,6 +33,22 @@ $$;
 comment on function pgrecall_internal._fact_of is
 'The fields of a memory as a fact for retain(), without embeddings, entities, relations and links.';
 
+create or replace function pgrecall_internal._is_time_given(memory pgrecall.memory)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+set timezone = 'UTC'
+set datestyle = 'ISO, YMD'
+as $$
+begin
+  return memory.content_hash = pgrecall_internal._content_hash(
+    memory.fact_type, memory.text, memory.context, memory.fact_key, memory.source_id,
+    memory.occurred, memory.mentioned_at);
+end;
+$$;
+comment on function pgrecall_internal._is_time_given is
+'Whether a memory is known by when it was said, too, since the fact told that.';
+
 create or replace function pgrecall_internal._is_name_in(alias text, words text)
 returns boolean
 language sql immutable parallel safe
@@ -213,6 +229,7 @@ declare
   locked  pgrecall.bank;
   memory  pgrecall.memory;
   fact    jsonb;
+  is_said boolean;
   new_id  bigint;
   is_new  boolean;
   updated pgrecall.stored_memory;
@@ -250,6 +267,11 @@ begin
     select * from pgrecall.stored_memories(bank, array[memory_id]);
     return;
   end if;
+  -- A version is known by what its memory was known by: a document retained again has it.
+  is_said := changes ? 'mentioned_at' or pgrecall_internal._is_time_given(memory);
+  if not is_said then
+    fact := fact - 'mentioned_at';
+  end if;
   -- Ended first: the new version may have the same content hash.
   perform pgrecall_internal._end_memories(
     bank, 'update', nextval('pgrecall.id_seq'), array[memory_id], array[now()],
@@ -267,7 +289,9 @@ begin
   if is_new then
     -- As of earlier times the old version was known.
     update pgrecall.memory m
-    set    valid_from = least(greatest(now(), memory.valid_from), m.valid_to), is_linked = true
+    set    valid_from   = least(greatest(now(), memory.valid_from), m.valid_to),
+           mentioned_at = case when is_said then m.mentioned_at else memory.mentioned_at end,
+           is_linked    = true
     where  m.bank_id = update_memory.bank and m.memory_id = new_id;
   end if;
   perform pgrecall_internal._copy_parts(locked, memory_id, new_id, changes);

@@ -129,6 +129,9 @@ def test_deleting_erases_the_history_as_well(store: PgrecallVectorStore, memory:
         ({"n": {"$in": [1, 3]}}, {"a", "c"}),
         ({"n": {"$gt": 1, "$lt": 3}}, {"b"}),
         ({"n": {"$nin": [1, 3]}}, {"b"}),
+        ({"$or": [{"n": 1}, {"n": {"$gt": 2}}]}, {"a", "c"}),
+        ({"$and": [{"n": {"$gt": 1}}, {"$not": {"n": 3}}]}, {"b"}),
+        ({"$or": [{"n": 3}], "n": {"$gt": 1}}, {"c"}),
         ("metadata->>'n' = '1'", {"a"}),
     ],
 )
@@ -147,6 +150,10 @@ def test_documents_are_filtered(
 def test_an_unknown_operator_is_named(store: PgrecallVectorStore) -> None:
     with pytest.raises(ValueError, match=r"unknown operator '\$near'"):
         store.similarity_search("boats", filter={"n": {"$near": 1}})
+    with pytest.raises(ValueError, match=r"\$or in a filter needs a list of filters, not {}"):
+        store.similarity_search("boats", filter={"$or": {}})
+    with pytest.raises(ValueError, match=r"\$and in a filter joins filters of fields, not 1"):
+        store.similarity_search("boats", filter={"$and": [1]})
 
 
 def test_scores_are_relevances(store: PgrecallVectorStore) -> None:

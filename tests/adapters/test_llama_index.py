@@ -108,6 +108,30 @@ def test_nodes_come_back_as_they_were(store: PgrecallVectorStore) -> None:
     assert names(store.get_nodes(["a", "zzz"])) == {"a"}
 
 
+def test_a_node_that_is_added_again_is_replaced(store: PgrecallVectorStore, memory: Recall) -> None:
+    store.add(NODES)
+    store.add([node("a", "Maya led Atlas.", "d1", n=4), node("b", "Boats are blue.", "d1", n=5)])
+
+    found = {one.node_id: (one.get_content(), one.metadata) for one in store.get_nodes()}
+
+    assert found["a"] == ("Maya led Atlas.", {"n": 4})
+    assert found["b"] == ("Boats are blue.", {"n": 5})
+    assert len(found) == len(memory.list_memories("b")) == 3
+
+
+def test_a_document_that_is_parsed_again_has_the_ids_of_its_new_nodes(
+    store: PgrecallVectorStore, memory: Recall
+) -> None:
+    twice = [node("p", "Same.", "d"), node("q", "Same.", "d"), node("r", "Other.", "d")]
+    again = [node("x", "Same.", "d"), node("y", "Same.", "d"), node("z", "Other.", "d")]
+
+    for nodes in (twice, twice, again, again):
+        assert store.add(nodes) == [one.node_id for one in nodes]
+
+    assert names(store.get_nodes()) == {"x", "z"}
+    assert len(memory.list_memories("b")) == 2
+
+
 def test_nodes_are_deleted(store: PgrecallVectorStore) -> None:
     store.add(NODES)
 

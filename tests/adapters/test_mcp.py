@@ -260,6 +260,39 @@ def test_a_text_is_a_fact(database: str) -> None:
     assert [one["text"] for one in listed] == ["Cem sails.", "Ben rows.", "Maya leads Atlas."]
 
 
+def test_no_field_of_a_fact_is_lost(database: str) -> None:
+    told = {"text": "Maya leads Atlas.", "source_id": "handbook.md", "metadata": {"page": 3}}
+    leads = {"from": "Maya", "kind": "leads", "to": "Atlas"}
+
+    async def body() -> tuple[str, Any]:
+        async with over_stdio(database, "--bank", "b", "--create") as session:
+            why = await refused(session, "retain", facts=[{**told, "page": 3}])
+            await called(session, "retain", facts=[{**told, "relations": [leads]}])
+            return why, await called(session, "recall", question="Who leads Atlas?")
+
+    why, found = run(body)
+
+    assert "facts[0].page: unknown field" in why
+    with Recall.connect(database, embedder=None) as memory:
+        (stored,) = memory.list_memories("b")
+        assert stored.metadata == {"page": 3}
+        assert set(stored.entities) == {"Maya", "Atlas"}
+    assert found["sources"] == {"1": "handbook.md"}
+
+
+def test_an_argument_that_a_tool_does_not_take_is_refused(database: str) -> None:
+    async def body() -> tuple[str, str]:
+        async with over_stdio(database, "--bank", "b", "--create") as session:
+            unknown = await refused(session, "recall", question="Who?", fact_types=["event"])
+            return unknown, await refused(session, "nothing", question="Who?")
+
+    unknown, nothing = run(body)
+
+    assert 'recall takes no argument "fact_types"' in unknown
+    assert "question, max_tokens, filter, tags, as_of" in unknown
+    assert "nothing" in nothing
+
+
 def test_a_client_reads_that_the_bank_is_missing_and_what_creates_it(database: str) -> None:
     async def body() -> str:
         async with over_stdio(database, "--bank", "nowhere") as session:

@@ -181,7 +181,8 @@ def test_the_temporal_arm_goes_through_the_index_on_time(connection: Connection)
 # key_arm
 
 KEYS = ["deploy.window", "incident.2026-03-14", "on-call rota", "office address", "C++", ".env",
-        "deploy", "Ana's desk", "rotate()", "what all of us did agree on"]  # fmt: skip
+        "deploy", "Ana's desk", "rotate()", "what all of us did agree on", "posting.py",
+        "ADR-31", "rfc 2119", "python@3.12"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -206,6 +207,15 @@ KEYS = ["deploy.window", "incident.2026-03-14", "on-call rota", "office address"
         ("set {deploy.window=3}", ["deploy.window"]),
         ("deploy.window and deploy", ["deploy.window", "deploy"]),
         (" What all of us did agree on", ["what all of us did agree on"]),
+        ("see posting.py:42, posting.py:42:7", ["posting.py"]),
+        ("what is at posting.py#L42?", ["posting.py"]),
+        ("what does adr 31 say", ["ADR-31"]),
+        ("adr.31, ADR#31; ADR31", ["ADR-31"]),
+        ("is RFC-2119, as of 2026", ["rfc 2119"]),
+        ("incident 2026-03-14", ["incident.2026-03-14"]),
+        ("python 3.12 in ADR\n31:", ["python@3.12", "ADR-31"]),
+        ("adr 310, adr 3, badr 31, adr 31.2, adr-31-b, x/adr-31, adr 31b, adr - 31", []),
+        ("posting.py:main, reposting.py:42, posting:42", []),
         ("redeploy.window", []),
         ("deploy.windows", []),
         ("deployment", []),

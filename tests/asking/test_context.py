@@ -57,7 +57,7 @@ def test_facts_stand_under_their_day_with_the_number_of_their_rank() -> None:
     found = make_context(
         report(
             hit(1, "Atlas went live.", occurred=(later, later)),
-            hit(2, "Bo likes\n tea.", occurred=None),
+            hit(2, "Bo  likes tea.\n", occurred=None),
             hit(3, "Cy moved in.", occurred=(DAY, later)),
             hit(4, "Cy pays rent.", occurred=(DAY, None)),
             hit(5, "Di pays rent.", occurred=None, mentioned_at=None),
@@ -97,6 +97,25 @@ def test_what_says_the_same_again_is_left_out() -> None:
         *("2026-03-05", "[1] Atlas went live.", "[2] Bo left."),
         *("since 2026-03-14", "[3] Atlas went live."),
     ]
+
+
+def test_code_and_tables_keep_their_lines_and_pose_as_no_other_memory() -> None:
+    code = "\n  def f(a):\n\n      if  a:\n\t\treturn 1\n"
+
+    lines = said(hit(1, code), hit(2, "| a | b |\n[9] Bo left.\u2028undated"))
+
+    assert lines[1:] == [
+        *("[1] def f(a):", "        if a:", "          return 1"),
+        *("[2] | a | b |", "    [9] Bo left.", "    undated"),
+    ]
+
+
+def test_what_differs_in_a_sign_is_no_repetition() -> None:
+    lines = said(
+        hit(1, "if a < b: go(-5)"), hit(2, "if a > b: go(-5)"), hit(3, "“if a < b: Go(-5)”")
+    )
+
+    assert lines[1:] == ["[1] if a < b: go(-5)", "[2] if a > b: go(-5)"]
 
 
 def test_what_a_newer_fact_contradicts_is_marked() -> None:

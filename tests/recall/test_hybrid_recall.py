@@ -761,3 +761,40 @@ def test_an_empty_bank_answers_with_nothing(connection: Connection) -> None:
 
     assert recall(connection, **FULL) == []
     assert {row.rows for row in explain(connection, **FULL).values()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("identifier", "is_one"),
+    [
+        ("E-47821", True),
+        ("is_ready", True),
+        ("posting.py", True),
+        ("Covid-19", True),
+        ("well-known", False),
+        ("3rd", False),
+        ("U.S.", False),
+        ("10.25", False),
+        ("2026-03-05", False),
+    ],
+)
+def test_embeddings_count_a_third_beside_a_rare_identifier(
+    connection: Connection, identifier: str, is_one: bool
+) -> None:
+    create(connection)
+    near = [{"text": f"Note {n} is of a pump", "embedding": [1, n / 90, 0]} for n in range(60)]
+    far = [{"text": f"Pump {identifier} is {w}", "embedding": [0.3, 0, 1]} for w in ("red", "old")]
+    retain(connection, near + far)
+    call(connection, "refresh_statistics", bank="b")
+    asked = {"bank": "b", "query": f"what is {identifier}", "embedding": [1, 0, 0]}
+
+    def vote(arm: str, **options: Any) -> float:
+        found = recall(connection, **asked | {"doubt": 0, "top_k": 70, **options})
+        return max(float(row.arms[arm]["contribution"]) for row in found if arm in row.arms)
+
+    found = recall(connection, **asked)
+
+    assert vote("lexical") == pytest.approx(1 / 61)
+    assert vote("semantic") == pytest.approx((1 / 3 if is_one else 1) / 61)
+    assert vote("semantic", weights={"semantic": 0.5}) == pytest.approx(0.5 / 61)
+    assert vote("semantic", query="what is note") == pytest.approx(1 / 61)
+    assert not is_one or {row.text for row in found[:2]} == {fact["text"] for fact in far}

@@ -232,6 +232,30 @@ def test_what_meets_a_condition_is_forgotten(
     assert texts(bank) == left
 
 
+def test_the_same_of_another_document_holds_once_the_merged_one_is_forgotten(
+    connection: Connection,
+) -> None:
+    create(connection)
+    names = ("a", "b", "c", "a")
+    same = [{"text": "It is MIT" if n < 3 else "it is  MIT", "source_id": name}
+            for n, name in enumerate(names)]  # fmt: skip
+    memories = retain(connection, same)
+    pairs = call(connection, "consolidate", bank="b", dry_run=False)
+    left = "select array_agg(source_id order by source_id) from pgrecall.memory"
+    (kept,) = {pair.kept_id for pair in pairs}
+
+    gone = value(connection, "select pgrecall.forget_where('b', source_id => 'a')")
+
+    assert (len(pairs), kept) == (3, memories[3])
+    assert gone == 2
+    assert value(connection, left + " where valid_to is null") == ["b", "c"]
+    again = retain(connection, [{"text": "It is MIT", "source_id": name} for name in "bc"])
+    assert again == memories[1:3]
+    assert value(connection, "select max(proof_count) from pgrecall.memory") == 1
+    assert value(connection, "select pgrecall.forget_where('b', source_id => 'b')") == 1
+    assert value(connection, left) == ["c"]
+
+
 def test_the_history_of_a_key_is_forgotten_with_it(bank: Connection) -> None:
     memory_id = id_of(bank, "Bo likes tea")
     update(bank, memory_id, text="Bo likes coffee")
@@ -241,6 +265,30 @@ def test_the_history_of_a_key_is_forgotten_with_it(bank: Connection) -> None:
 
 
 # Updating
+
+
+@pytest.mark.parametrize(
+    ("changes", "again"),
+    [
+        ({"tags": ["x"], "metadata": {"page": 3}}, {}),
+        ({"text": "Cy sails far"}, {"text": "Cy sails far"}),
+        ({"text": "Cy sails far"}, {"text": "Cy sails far", "mentioned_at": "2026-01-01"}),
+    ],
+)
+def test_a_version_is_known_by_what_its_memory_was_known_by(
+    bank: Connection, changes: dict[str, Any], again: dict[str, Any]
+) -> None:
+    told = {"text": "Cy sails", "source_id": "log", "occurred": "2026-03-05"}
+    told |= {key: again[key] for key in again if key == "mentioned_at"}
+    (memory,) = retain(bank, [told])
+    day_earlier(bank)
+    said = "select mentioned_at from pgrecall.memory where memory_id = %s"
+
+    new = update(bank, memory, **changes)
+
+    (row,) = call(bank, "retain", bank="b", facts=[told | again])
+    assert (row.memory_id, row.is_new) == (new.memory_id, False)
+    assert value(bank, said, new.memory_id) == value(bank, said, memory)
 
 
 def test_an_update_keeps_the_old_version_as_history(bank: Connection) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import cast
 
 Condition = list[object]
 
 _OPERATORS = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_JOINS = ("$and", "$or", "$not")
 
 
 def all_of(conditions: list[Condition]) -> Condition | None:
@@ -43,18 +45,21 @@ def plain(value: object) -> object:
 
 
 def of_mapping(given: Mapping[str, object], place: str) -> list[Condition]:
-    """Convert {"field": value} and {"field": {"$gt": value}} to conditions.
+    """Convert {"field": value}, {"field": {"$gt": value}} and {"$or": [...]} to conditions.
 
     Args:
         given: The filter.
         place: Where the fields are, such as "metadata".
 
     Raises:
-        ValueError: an operator is unknown, or a string is given for a list.
+        ValueError: an operator is unknown, or what it joins is not a list of filters.
 
     """
     found: list[Condition] = []
     for field, wanted in given.items():
+        if field in _JOINS:
+            found.append(_joined(field, wanted, place))
+            continue
         name = f"{place}.{field}"
         is_operator = isinstance(wanted, Mapping) and any(key.startswith("$") for key in wanted)
         if not is_operator:
@@ -76,7 +81,20 @@ def of_mapping(given: Mapping[str, object], place: str) -> list[Condition]:
     return found
 
 
-KNOWN = ", ".join([*_OPERATORS, "$ne", "$in", "$nin"])
+def _joined(operator: str, wanted: object, place: str) -> Condition:
+    parts = [wanted] if operator == "$not" else wanted
+    if not isinstance(parts, list | tuple) or not parts:
+        raise ValueError(f"{operator} in a filter needs a list of filters, not {wanted!r}")
+    for part in parts:
+        if not isinstance(part, Mapping) or not part:
+            raise ValueError(f"{operator} in a filter joins filters of fields, not {part!r}")
+    each: list[object] = [all_of(of_mapping(part, place)) for part in parts]
+    if operator == "$not":
+        return ["not", *each]
+    return [operator.removeprefix("$"), *each] if len(each) > 1 else cast(Condition, each[0])
+
+
+KNOWN = ", ".join([*_OPERATORS, "$ne", "$in", "$nin", *_JOINS])
 
 
 def as_condition(given: object, place: str = "metadata") -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgrecall.adapters import missing
@@ -107,23 +107,25 @@ class PgrecallVectorStore(BasePydanticVectorStore):
         """Store nodes and return their ids.
 
         Args:
-            nodes: What to store.
+            nodes: What to store. A node of a document replaces the one with its id.
             kwargs: Not used.
 
         """
-        facts = []
-        for node in nodes:
-            metadata = node_to_metadata_dict(node, remove_text=True)
-            fact = {
-                "text": node.get_content(metadata_mode=MetadataMode.NONE),
-                "metadata": {**metadata, _ID: node.node_id},
-                "source_id": node.ref_doc_id or node.node_id,
-            }
-            if node.embedding is not None:
-                fact["embedding"] = node.embedding
-            facts.append(fact)
-        if facts:
-            self._memory.retain(self._bank, facts)
+        facts = {node.node_id: _fact(node) for node in nodes}
+        former = {one.metadata[_ID]: one for one in self._stored(facts)}
+        new = []
+        for name, fact in facts.items():
+            if (old := former.get(name)) is None:
+                new.append(fact)
+            elif (old.text, old.metadata) != (fact["text"], fact["metadata"]):
+                self._memory.update(self._bank, old.memory_id, **fact)
+        rows = self._memory.retain(self._bank, new) if new else []
+        named = {one.memory_id for one in former.values()}
+        named.update(row.memory_id for row in rows if row.is_new)
+        for row, fact in zip(rows, new, strict=True):
+            if row.memory_id not in named:  # the document was parsed again, into nodes of other ids
+                named.add(row.memory_id)
+                self._memory.update(self._bank, row.memory_id, metadata=fact["metadata"])
         return [node.node_id for node in nodes]
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
@@ -202,6 +204,13 @@ class PgrecallVectorStore(BasePydanticVectorStore):
             ids=[node.node_id for node in nodes],
         )
 
+    def _stored(self, facts: Mapping[str, Mapping[str, Any]]) -> list[Memory]:
+        documents = sorted({fact["source_id"] for fact in facts.values()})
+        known: Condition = ["in", "source_id", documents]
+        return self._memory.list_memories(
+            self._bank, filter=["and", known, ["in", f"metadata.{_ID}", [*facts]]], top_k=LIMIT
+        )
+
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Run add() on another thread."""
         return await asyncio.to_thread(self.add, nodes, **kwargs)
@@ -213,6 +222,16 @@ class PgrecallVectorStore(BasePydanticVectorStore):
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Run delete() on another thread."""
         await asyncio.to_thread(self.delete, ref_doc_id, **delete_kwargs)
+
+
+def _fact(node: BaseNode) -> dict[str, Any]:
+    metadata = node_to_metadata_dict(node, remove_text=True)
+    fact = {
+        "text": node.get_content(metadata_mode=MetadataMode.NONE),
+        "metadata": {**metadata, _ID: node.node_id},
+        "source_id": node.ref_doc_id or node.node_id,
+    }
+    return fact if node.embedding is None else {**fact, "embedding": node.embedding}
 
 
 def _condition(node_ids: list[str] | None, filters: MetadataFilters | None) -> Condition | None:

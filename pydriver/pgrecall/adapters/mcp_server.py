@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import psycopg
@@ -18,7 +19,7 @@ from pgrecall.adapters import missing
 try:
     from mcp.server.transport_security import TransportSecuritySettings
     from mcp.types import ToolAnnotations
-    from pydantic import Field
+    from pydantic import ConfigDict, Field, with_config
 
     try:
         from mcp.server.mcpserver import MCPServer
@@ -57,8 +58,9 @@ EXACT = 2**53 - 1
 Id = int | Annotated[str, Field(pattern=r"^[0-9]{1,19}$")]
 
 
+@with_config(ConfigDict(extra="allow"))
 class NewFact(TypedDict):
-    """The fields of a new fact; the reference explains them."""
+    """The fields of a new fact; the bank takes or refuses others: relations, context, metadata."""
 
     text: Annotated[str, Field(description="One statement that is understood on its own.")]
     fact_type: NotRequired[
@@ -92,6 +94,9 @@ class Recalled(TypedDict):
     text: Annotated[str, Field(description="The memories, numbered.")]
     memory_ids: Annotated[dict[str, Id], Field(description="By number in the text, for forget.")]
     confidence: Annotated[float, Field(description="How likely the answer is in it, 0 to 1.")]
+    sources: Annotated[
+        dict[str, str], Field(description="By number, the document or conversation it comes from.")
+    ]
 
 
 class Listed(TypedDict):
@@ -108,6 +113,27 @@ class Listed(TypedDict):
     stored_at: str | None
 
 
+class _Server(MCPServer[Any]):
+    """A server that refuses arguments that a tool does not take; the SDK leaves them out.
+
+    Attributes:
+        takes: The names of the arguments of each tool.
+
+    """
+
+    takes: dict[str, list[str]]
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Call a tool, unless an argument is unknown."""
+        for argument in arguments:
+            if argument not in self.takes.get(name, [argument]):
+                raise ToolError(
+                    f'{name} takes no argument "{argument}"\nhint: {", ".join(self.takes[name])}.'
+                )
+        given = () if IS_FIRST else (context,)
+        return await super().call_tool(name, arguments, *given)
+
+
 def make_server(
     memory: AsyncRecall, bank: str, *, is_read_only: bool = False, **settings: Any
 ) -> MCPServer:
@@ -122,9 +148,7 @@ def make_server(
     """
     if not IS_FIRST:  # 1.x takes no version
         settings = {"version": __version__, **settings}
-    server = MCPServer(
-        "pgrecall", instructions=INSTRUCTIONS, **{"log_level": "WARNING", **settings}
-    )
+    server = _Server("pgrecall", instructions=INSTRUCTIONS, **{"log_level": "WARNING", **settings})
 
     async def recall(
         question: Annotated[str, Field(description="The question, in words.")],
@@ -142,12 +166,17 @@ def make_server(
             bank, question, filter=filter, tags=tags, as_of=as_of, top_k=likely_hits(max_tokens)
         )
         context = make_context(report, max_tokens=max_tokens)
-        ids = {
-            str(number): _exact(hit.memory_id)
+        cited = {
+            str(number): hit
             for number, hit in zip(context.citations, context.hits, strict=True)
             if hit.kind == "memory"
         }
-        return {"text": context.text, "memory_ids": ids, "confidence": report.confidence}
+        return {
+            "text": context.text,
+            "memory_ids": {number: _exact(hit.memory_id) for number, hit in cited.items()},
+            "confidence": report.confidence,
+            "sources": {n: hit.source_id for n, hit in cited.items() if hit.source_id is not None},
+        }
 
     async def list_memories(
         filter: Annotated[str | None, Field(description="Such as: fact_type = 'event'")] = None,
@@ -184,6 +213,7 @@ def make_server(
     ]
     if not is_read_only:
         tools += [("retain", retain, ADDING), ("forget", forget, ERASING)]
+    server.takes = {name: [*signature(function).parameters] for name, function, _ in tools}
     for name, function, hints in tools:
         annotations = ToolAnnotations.model_validate(hints)
         server.tool(name=name, annotations=annotations)(_refusing(function))
