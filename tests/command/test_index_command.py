@@ -195,6 +195,19 @@ def test_of_two_that_build_at_once_both_end_well(
     assert (len(column(bank, VALID)), column(bank, INVALID)) == (1, [])
 
 
+def test_a_build_that_fails_each_time_is_an_error(
+    run: Run, bank: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    due = Recall(bank, embedder=None).index_plan("b")
+    bank.execute(due[0].statement.encode())
+    monkeypatch.setattr(Recall, "index_plan", lambda *given: due)
+
+    code, _, err = run("index", "b", "--apply")
+
+    assert code == 1
+    assert "already exists" in err
+
+
 def test_who_interrupts_the_command_can_run_it_again(
     run: Run, database: str, bank: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ def apply(dsn: str, recall: Recall, bank: str | None, console: Console) -> int:
     After an interruption the next plan drops the invalid index and builds it again. So it does
     where another session built at the same time, of which PostgreSQL ends one.
     """
-    done = 0
+    done, failed = 0, None
     while steps := recall.index_plan(bank):
         try:
             for _ in _applied(dsn, steps, console):
@@ -40,6 +40,9 @@ def apply(dsn: str, recall: Recall, bank: str | None, console: Console) -> int:
             psycopg.errors.DuplicateTable,
             psycopg.errors.UndefinedObject,
         ):
+            if steps == failed:
+                raise
+            failed = steps
             while recall._run(operations.index_builds()):
                 time.sleep(_POLL_SECONDS)
     return done
