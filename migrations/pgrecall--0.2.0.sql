@@ -1017,7 +1017,8 @@ comment on type pgrecall.arm_hit is
 'in the query, or that a path leads to it from one that does; null where neither. via: the path '
 'that led there, as one text of ids in a JSON string, which hybrid_recall() resolves into the '
 'object that a row of its answer has; null where there is none. background: for arms that compare '
-'embeddings, the similarity that a quarter of the bank reaches; null: not known.';
+'embeddings, the similarity that a quarter of the bank reaches; infinite where the question has a '
+'rare identifier, which embeddings hardly tell apart; null: not known.';
 
 create type pgrecall.ranked as (
   memory_id bigint,
@@ -7144,29 +7145,6 @@ $$;
 comment on function pgrecall_internal._range_of_period is
 'A window as a tstzrange that holds its lower bound.';
 
-create or replace function pgrecall_internal._has_rare_identifier(
-  lexemes text[], terms pgrecall_internal.terms, most integer)
-returns boolean
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-declare
-  -- A digit behind a letter, an underscore, or a dot between two letters or digits and as many:
-  -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05.
-  form constant text := '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}';
-  rare integer := greatest(1, least(most, terms.documents / 20));
-begin
-  return exists (
-    select from unnest(lexemes) as l
-    where  l ~ form
-      and  terms.counts[array_position(terms.dimensions, pgrecall_internal._dimension(l))]
-           between 1 and rare);
-end;
-$$;
-comment on function pgrecall_internal._has_rare_identifier is
-'Whether one of the lexemes has the form of an identifier, and at most a twentieth of the '
-'documents have it, and no more than most.';
-
 create or replace function pgrecall_internal._parsed_request(
   request pgrecall_internal.request, has_messages boolean)
 returns pgrecall_internal.request
@@ -7330,7 +7308,6 @@ declare
   is_read      boolean;  -- whether an arm may need the words of the query
   has_names    boolean;  -- of the bank
   has_messages boolean;
-  weights      jsonb;
 begin
   request.bank := pgrecall_internal._bank(bank);
   request.options := pgrecall_internal._bank_options(request.bank, embedding is not null);
@@ -7437,24 +7414,6 @@ begin
   end if;
   if is_read then
     request := pgrecall_internal._parsed_request(request, has_messages);
-    -- Embeddings hardly tell identifiers apart. Words weigh as they do without an embedding, and
-    -- more than the embedding as a key weighs more than words.
-    if embedding is not null
-       and not (coalesce((request.bank).options -> 'weights', '{}')
-                || coalesce(options -> 'weights', '{}')) ?| '{lexical,semantic}'
-       and pgrecall_internal._has_rare_identifier(
-             request.lexemes, request.memory_terms, request.depth)
-    then
-      weights := pgrecall_internal._bank_options(request.bank, false) -> 'weights';
-      request.options := jsonb_set(
-        request.options, '{weights}',
-        request.options -> 'weights' || jsonb_build_object(
-          'lexical', weights -> 'lexical',
-          'semantic', (request.options #>> '{weights,semantic}')::double precision
-                      * (weights ->> 'lexical')::double precision
-                      / greatest((weights ->> 'key')::double precision,
-                                 (weights ->> 'lexical')::double precision)));
-    end if;
   elsif 'names' = any (needs) then
     -- The rarity of an entity depends on the number of memories.
     request.memory_terms := pgrecall_internal._terms(bank, 'memory', '{}');
@@ -7701,7 +7660,7 @@ begin
     if arm.arm = 'lexical' then
       words := apart;
       sureness := greatest(0, least(1, (apart - 0.5) / 0.2));
-    elsif arm.background is not null and arm.eleventh > 0 then
+    elsif arm.background < 'infinity' and arm.eleventh > 0 then
       meaning := greatest(meaning, apart);
     elsif arm.is_graph then
       graph := (weights ->> arm.arm)::double precision * least(1, arm.best / arm.certain_at);
@@ -7720,8 +7679,8 @@ begin
       changed := changed || jsonb_build_object(
         arm.arm,
         coalesce((weights ->> arm.arm)::double precision, 1)
-        * (1 - doubt * sureness * (1 - greatest(0, least(
-            1, (1 - arm.background / arm.best - 0.3) / 0.3)))));
+        * (1 - doubt * case arm.background when 'infinity' then 1 else sureness * (
+            1 - greatest(0, least(1, (1 - arm.background / arm.best - 0.3) / 0.3))) end));
     elsif arm.finds = 'message' and graph > 0 and weights ? arm.arm then
       -- The graph votes again for what others found, as far as it is certain, but leads to no
       -- message. Therefore messages get a share of its weight.
@@ -7737,7 +7696,8 @@ comment on function pgrecall_internal._doubted_weights is
 'others can. Certainty of embeddings falls from 1 to 0 as the best similarity, less its '
 'background, falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical '
 'score falls by 0.5 to 0.7 of itself up to the eleventh hit. The weight of an arm that compares '
-'embeddings is multiplied by 1 - doubt * sureness * (1 - certainty). That of the lexical arm is '
+'embeddings is multiplied by 1 - doubt * sureness * (1 - certainty), by 1 - doubt where its '
+'background is infinite. That of the lexical arm is '
 'multiplied by 1 - doubt * (1 - w / (2 m)) where that is less than 1: w and m are by how much of '
 'themselves the lexical score and the similarity fall up to the eleventh hit, of eleven at least.';
 
@@ -7783,7 +7743,8 @@ declare
   result pgrecall_internal.arm_result;
   asked  text := lower(request.query);
   signs  constant text :=  -- of the second reading
-    '(?<=[^[:space:]])(?:[^[:alnum:][:space:]._+#@/$%~:-]+(?=[[:alnum:]_])|[:@#]+[lv]?(?=[0-9]))';
+    '(?<=[^[:space:]])[^[:alnum:][:space:]._+#@/$%~:-]+(?=[[:alnum:]_])|'
+    '(?<=[[:alpha:]])(?::l?|@v?|#l)(?=[0-9])';
   numbered constant text :=  -- a name with a number, both as wholes
     '(?<![[:alnum:]._+#@/$%~:-])([[:alpha:]]+(?:[._/-][[:alpha:]]+)*)(?:[[:space:]]+|[._#/:-])?'
     '([0-9]+(?:[.-][0-9]+)*)(?![[:alnum:]_+@/$%~]|[._#/:-][[:alnum:]])';
@@ -8229,6 +8190,21 @@ comment on function pgrecall_internal._semantic_search is
 'filter. It is longer than 100 lines because its statement is built once and run again exactly or '
 'with a larger limit.';
 
+create or replace function pgrecall_internal._has_rare_identifier(
+  lexemes text[], terms pgrecall_internal.terms, most integer)
+returns boolean
+language sql immutable parallel safe
+return exists (
+  select from unnest(lexemes) as l
+  -- A digit behind a letter, an underscore, or a dot between two letters or digits and as many:
+  -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05.
+  where  l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}'
+    and  terms.counts[array_position(terms.dimensions, pgrecall_internal._dimension(l))]
+         between 1 and greatest(1, least(most, terms.documents / 20)));
+comment on function pgrecall_internal._has_rare_identifier is
+'Whether one of the lexemes has the form of an identifier, and at most a twentieth of the '
+'memories, and no more than most, have it.';
+
 create or replace function pgrecall_internal._semantic_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -8249,7 +8225,11 @@ begin
     search := pgrecall_internal._semantic_search(request, request.embedding);
     result.memory_ids := search.memory_ids;
     result.scores := search.scores;
-    result.background := search.background;
+    -- Embeddings hardly tell identifiers apart.
+    result.background := case
+      when pgrecall_internal._has_rare_identifier(
+             request.lexemes, request.memory_terms, request.depth)
+        then 'infinity' else search.background end;
     result.reason := search.note;
     result.hint := search.hint;
   end if;
@@ -8438,6 +8418,16 @@ end;
 comment on function pgrecall_internal._proximity is
 'How near an occurrence is to a window: 1 inside, falling from 0.9 to 0 at the end of the slack on '
 'either side, 0.5 where it only spans the window.';
+
+create or replace function pgrecall_internal._nearness(sent_at timestamptz, during tstzrange)
+returns double precision
+language sql immutable parallel safe
+return case when during is null or isempty(during) then 1
+  else 1 + greatest(0, pgrecall_internal._proximity(
+    tstzrange(sent_at, sent_at, '[]'), during, pgrecall_internal._slack_after(during))) end;
+comment on function pgrecall_internal._nearness is
+'How often a message counts that was sent near a window: twice inside, falling to once at the end '
+'of the slack on either side; once without a window.';
 
 create or replace function pgrecall_internal._temporal_sql(
   time_basis text, visible_sql text, fact_types text[])
@@ -8818,7 +8808,9 @@ begin
                               d::bigint, pgrecall_internal._scope(bank.bank_id, f.fact_type))
                      from   unnest(request.fact_types) as f(fact_type), unnest(chosen.singles) as d)
             union all
-            select m.message_id, -(m.lexical_weights <#> weights)
+            select m.message_id,
+                   -(m.lexical_weights <#> weights)
+                   * pgrecall_internal._nearness(m.sent_at, request.during)
             from   pgrecall.message m
             where  kind = 'message' and m.bank_id collate "C" = bank.bank_id
               and  m.sent_at <= request.as_of
@@ -8868,7 +8860,9 @@ begin
               and  $sql$ || request.visible_sql
         else
           $sql$
-            select m.message_id as id, -(m.lexical_weights <#> $5) as score {fields}
+            select m.message_id as id,
+                   -(m.lexical_weights <#> $5) * pgrecall_internal._nearness(m.sent_at, $9) as score
+                   {fields}
             from   pgrecall.message m
             where  m.bank_id collate "C" = $1 and m.sent_at <= $2
           $sql$
@@ -8897,7 +8891,7 @@ begin
       into  ids, scores
       using bank.bank_id, request.as_of, request.filter, depth,
             weights, config,
-            request.phrases, request.excluded;
+            request.phrases, request.excluded, request.during;
       exit when required <> '{}' or cardinality(ids) >= depth;
       exit when cardinality(chosen.singles) = cardinality(terms.dimensions);
     end loop;
@@ -9023,8 +9017,9 @@ language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  result pgrecall_internal.arm_result;
-  search record;
+  result  pgrecall_internal.arm_result;
+  search  record;
+  nearest double precision;
 begin
   if request.message_terms is null then
     result.reason := 'the bank holds no messages';
@@ -9037,27 +9032,17 @@ begin
     search := pgrecall_internal._lexical_search(request, 'message', request.message_terms);
     result.is_run := true;
     result.memory_ids := search.memory_ids;
+    -- Where none was sent near the window, all count in full.
+    select coalesce(max(pgrecall_internal._nearness(m.sent_at, request.during)), 1)
+    into   nearest
+    from   unnest(search.memory_ids) as u(message_id)
+    join   pgrecall.message m
+      on   m.bank_id = (request.bank).bank_id and m.message_id = u.message_id
+    where  request.during is not null;
     result.scores := array(
-      select s.score / (request.message_terms).idf_sum
+      select s.score / (request.message_terms).idf_sum / nearest
       from   unnest(search.scores) with ordinality as s(score, n)
       order  by s.n);
-    if not isempty(request.during) then
-      select array_agg(t.message_id order by t.score desc, t.message_id desc),
-             array_agg(t.score order by t.score desc, t.message_id desc)
-      into   result.memory_ids, result.scores
-      from (
-        select f.message_id,
-               f.score * (1 + p.proximity) / max(1 + p.proximity) over () as score
-        from   unnest(result.memory_ids, result.scores) as f(message_id, score)
-        join   pgrecall.message m
-          on   m.bank_id = (request.bank).bank_id and m.message_id = f.message_id
-        cross  join lateral (
-          select greatest(0, pgrecall_internal._proximity(
-                   tstzrange(m.sent_at, m.sent_at, '[]'), request.during,
-                   pgrecall_internal._slack_after(request.during)))
-        ) as p(proximity)
-      ) as t;
-    end if;
   end if;
   result.is_run := coalesce(result.is_run, false);
   return result;

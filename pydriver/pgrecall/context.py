@@ -29,8 +29,7 @@ _NOTHING = "No memory answers this."
 _PIECES = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_|\s")
 _ELLIPSIS = "…"
 _INDENT = "    "
-_PUNCTUATION = ".,;:!?…\"'“”‘’„()[]"
-"""What sentences differ in without saying something else; in code "a < b" is not "a > b"."""
+_FULL_STOPS = ".!?…。！？"
 
 
 def estimate_tokens(text: str) -> int:
@@ -145,8 +144,8 @@ def _distinct(hits: Sequence[Hit]) -> list[Hit]:
     seen = set()
     kept = []
     for hit in hits:
-        words = (word.strip(_PUNCTUATION) for word in hit.text.casefold().split())
-        said = (" ".join(filter(None, words)) or hit.text, _day(hit))
+        text = " ".join(hit.text.casefold().split())
+        said = (text.rstrip(_FULL_STOPS) or text, _day(hit))
         if said not in seen:
             seen.add(said)
             kept.append(hit)

@@ -144,7 +144,7 @@ begin
     if arm.arm = 'lexical' then
       words := apart;
       sureness := greatest(0, least(1, (apart - 0.5) / 0.2));
-    elsif arm.background is not null and arm.eleventh > 0 then
+    elsif arm.background < 'infinity' and arm.eleventh > 0 then
       meaning := greatest(meaning, apart);
     elsif arm.is_graph then
       graph := (weights ->> arm.arm)::double precision * least(1, arm.best / arm.certain_at);
@@ -163,8 +163,8 @@ begin
       changed := changed || jsonb_build_object(
         arm.arm,
         coalesce((weights ->> arm.arm)::double precision, 1)
-        * (1 - doubt * sureness * (1 - greatest(0, least(
-            1, (1 - arm.background / arm.best - 0.3) / 0.3)))));
+        * (1 - doubt * case arm.background when 'infinity' then 1 else sureness * (
+            1 - greatest(0, least(1, (1 - arm.background / arm.best - 0.3) / 0.3))) end));
     elsif arm.finds = 'message' and graph > 0 and weights ? arm.arm then
       -- The graph votes again for what others found, as far as it is certain, but leads to no
       -- message. Therefore messages get a share of its weight.
@@ -180,7 +180,8 @@ comment on function pgrecall_internal._doubted_weights is
 'others can. Certainty of embeddings falls from 1 to 0 as the best similarity, less its '
 'background, falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical '
 'score falls by 0.5 to 0.7 of itself up to the eleventh hit. The weight of an arm that compares '
-'embeddings is multiplied by 1 - doubt * sureness * (1 - certainty). That of the lexical arm is '
+'embeddings is multiplied by 1 - doubt * sureness * (1 - certainty), by 1 - doubt where its '
+'background is infinite. That of the lexical arm is '
 'multiplied by 1 - doubt * (1 - w / (2 m)) where that is less than 1: w and m are by how much of '
 'themselves the lexical score and the similarity fall up to the eleventh hit, of eleven at least.';
 

@@ -21,7 +21,8 @@ declare
   result pgrecall_internal.arm_result;
   asked  text := lower(request.query);
   signs  constant text :=  -- of the second reading
-    '(?<=[^[:space:]])(?:[^[:alnum:][:space:]._+#@/$%~:-]+(?=[[:alnum:]_])|[:@#]+[lv]?(?=[0-9]))';
+    '(?<=[^[:space:]])[^[:alnum:][:space:]._+#@/$%~:-]+(?=[[:alnum:]_])|'
+    '(?<=[[:alpha:]])(?::l?|@v?|#l)(?=[0-9])';
   numbered constant text :=  -- a name with a number, both as wholes
     '(?<![[:alnum:]._+#@/$%~:-])([[:alpha:]]+(?:[._/-][[:alpha:]]+)*)(?:[[:space:]]+|[._#/:-])?'
     '([0-9]+(?:[.-][0-9]+)*)(?![[:alnum:]_+@/$%~]|[._#/:-][[:alnum:]])';

@@ -91,7 +91,9 @@ begin
                               d::bigint, pgrecall_internal._scope(bank.bank_id, f.fact_type))
                      from   unnest(request.fact_types) as f(fact_type), unnest(chosen.singles) as d)
             union all
-            select m.message_id, -(m.lexical_weights <#> weights)
+            select m.message_id,
+                   -(m.lexical_weights <#> weights)
+                   * pgrecall_internal._nearness(m.sent_at, request.during)
             from   pgrecall.message m
             where  kind = 'message' and m.bank_id collate "C" = bank.bank_id
               and  m.sent_at <= request.as_of
@@ -141,7 +143,9 @@ begin
               and  $sql$ || request.visible_sql
         else
           $sql$
-            select m.message_id as id, -(m.lexical_weights <#> $5) as score {fields}
+            select m.message_id as id,
+                   -(m.lexical_weights <#> $5) * pgrecall_internal._nearness(m.sent_at, $9) as score
+                   {fields}
             from   pgrecall.message m
             where  m.bank_id collate "C" = $1 and m.sent_at <= $2
           $sql$
@@ -170,7 +174,7 @@ begin
       into  ids, scores
       using bank.bank_id, request.as_of, request.filter, depth,
             weights, config,
-            request.phrases, request.excluded;
+            request.phrases, request.excluded, request.during;
       exit when required <> '{}' or cardinality(ids) >= depth;
       exit when cardinality(chosen.singles) = cardinality(terms.dimensions);
     end loop;

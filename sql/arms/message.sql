@@ -12,8 +12,9 @@ language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
-  result pgrecall_internal.arm_result;
-  search record;
+  result  pgrecall_internal.arm_result;
+  search  record;
+  nearest double precision;
 begin
   if request.message_terms is null then
     result.reason := 'the bank holds no messages';
@@ -26,27 +27,17 @@ begin
     search := pgrecall_internal._lexical_search(request, 'message', request.message_terms);
     result.is_run := true;
     result.memory_ids := search.memory_ids;
+    -- Where none was sent near the window, all count in full.
+    select coalesce(max(pgrecall_internal._nearness(m.sent_at, request.during)), 1)
+    into   nearest
+    from   unnest(search.memory_ids) as u(message_id)
+    join   pgrecall.message m
+      on   m.bank_id = (request.bank).bank_id and m.message_id = u.message_id
+    where  request.during is not null;
     result.scores := array(
-      select s.score / (request.message_terms).idf_sum
+      select s.score / (request.message_terms).idf_sum / nearest
       from   unnest(search.scores) with ordinality as s(score, n)
       order  by s.n);
-    if not isempty(request.during) then
-      select array_agg(t.message_id order by t.score desc, t.message_id desc),
-             array_agg(t.score order by t.score desc, t.message_id desc)
-      into   result.memory_ids, result.scores
-      from (
-        select f.message_id,
-               f.score * (1 + p.proximity) / max(1 + p.proximity) over () as score
-        from   unnest(result.memory_ids, result.scores) as f(message_id, score)
-        join   pgrecall.message m
-          on   m.bank_id = (request.bank).bank_id and m.message_id = f.message_id
-        cross  join lateral (
-          select greatest(0, pgrecall_internal._proximity(
-                   tstzrange(m.sent_at, m.sent_at, '[]'), request.during,
-                   pgrecall_internal._slack_after(request.during)))
-        ) as p(proximity)
-      ) as t;
-    end if;
   end if;
   result.is_run := coalesce(result.is_run, false);
   return result;

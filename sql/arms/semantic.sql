@@ -319,6 +319,21 @@ comment on function pgrecall_internal._semantic_search is
 'filter. It is longer than 100 lines because its statement is built once and run again exactly or '
 'with a larger limit.';
 
+create or replace function pgrecall_internal._has_rare_identifier(
+  lexemes text[], terms pgrecall_internal.terms, most integer)
+returns boolean
+language sql immutable parallel safe
+return exists (
+  select from unnest(lexemes) as l
+  -- A digit behind a letter, an underscore, or a dot between two letters or digits and as many:
+  -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05.
+  where  l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}'
+    and  terms.counts[array_position(terms.dimensions, pgrecall_internal._dimension(l))]
+         between 1 and greatest(1, least(most, terms.documents / 20)));
+comment on function pgrecall_internal._has_rare_identifier is
+'Whether one of the lexemes has the form of an identifier, and at most a twentieth of the '
+'memories, and no more than most, have it.';
+
 create or replace function pgrecall_internal._semantic_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
 returns pgrecall_internal.arm_result
@@ -339,7 +354,11 @@ begin
     search := pgrecall_internal._semantic_search(request, request.embedding);
     result.memory_ids := search.memory_ids;
     result.scores := search.scores;
-    result.background := search.background;
+    -- Embeddings hardly tell identifiers apart.
+    result.background := case
+      when pgrecall_internal._has_rare_identifier(
+             request.lexemes, request.memory_terms, request.depth)
+        then 'infinity' else search.background end;
     result.reason := search.note;
     result.hint := search.hint;
   end if;

@@ -35,6 +35,16 @@ comment on function pgrecall_internal._proximity is
 'How near an occurrence is to a window: 1 inside, falling from 0.9 to 0 at the end of the slack on '
 'either side, 0.5 where it only spans the window.';
 
+create or replace function pgrecall_internal._nearness(sent_at timestamptz, during tstzrange)
+returns double precision
+language sql immutable parallel safe
+return case when during is null or isempty(during) then 1
+  else 1 + greatest(0, pgrecall_internal._proximity(
+    tstzrange(sent_at, sent_at, '[]'), during, pgrecall_internal._slack_after(during))) end;
+comment on function pgrecall_internal._nearness is
+'How often a message counts that was sent near a window: twice inside, falling to once at the end '
+'of the slack on either side; once without a window.';
+
 create or replace function pgrecall_internal._temporal_sql(
   time_basis text, visible_sql text, fact_types text[])
 returns text

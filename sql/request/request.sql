@@ -55,29 +55,6 @@ $$;
 comment on function pgrecall_internal._range_of_period is
 'A window as a tstzrange that holds its lower bound.';
 
-create or replace function pgrecall_internal._has_rare_identifier(
-  lexemes text[], terms pgrecall_internal.terms, most integer)
-returns boolean
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-declare
-  -- A digit behind a letter, an underscore, or a dot between two letters or digits and as many:
-  -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05.
-  form constant text := '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}';
-  rare integer := greatest(1, least(most, terms.documents / 20));
-begin
-  return exists (
-    select from unnest(lexemes) as l
-    where  l ~ form
-      and  terms.counts[array_position(terms.dimensions, pgrecall_internal._dimension(l))]
-           between 1 and rare);
-end;
-$$;
-comment on function pgrecall_internal._has_rare_identifier is
-'Whether one of the lexemes has the form of an identifier, and at most a twentieth of the '
-'documents have it, and no more than most.';
-
 create or replace function pgrecall_internal._parsed_request(
   request pgrecall_internal.request, has_messages boolean)
 returns pgrecall_internal.request
@@ -241,7 +218,6 @@ declare
   is_read      boolean;  -- whether an arm may need the words of the query
   has_names    boolean;  -- of the bank
   has_messages boolean;
-  weights      jsonb;
 begin
   request.bank := pgrecall_internal._bank(bank);
   request.options := pgrecall_internal._bank_options(request.bank, embedding is not null);
@@ -348,24 +324,6 @@ begin
   end if;
   if is_read then
     request := pgrecall_internal._parsed_request(request, has_messages);
-    -- Embeddings hardly tell identifiers apart. Words weigh as they do without an embedding, and
-    -- more than the embedding as a key weighs more than words.
-    if embedding is not null
-       and not (coalesce((request.bank).options -> 'weights', '{}')
-                || coalesce(options -> 'weights', '{}')) ?| '{lexical,semantic}'
-       and pgrecall_internal._has_rare_identifier(
-             request.lexemes, request.memory_terms, request.depth)
-    then
-      weights := pgrecall_internal._bank_options(request.bank, false) -> 'weights';
-      request.options := jsonb_set(
-        request.options, '{weights}',
-        request.options -> 'weights' || jsonb_build_object(
-          'lexical', weights -> 'lexical',
-          'semantic', (request.options #>> '{weights,semantic}')::double precision
-                      * (weights ->> 'lexical')::double precision
-                      / greatest((weights ->> 'key')::double precision,
-                                 (weights ->> 'lexical')::double precision)));
-    end if;
   elsif 'names' = any (needs) then
     -- The rarity of an entity depends on the number of memories.
     request.memory_terms := pgrecall_internal._terms(bank, 'memory', '{}');

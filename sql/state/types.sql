@@ -30,7 +30,8 @@ comment on type pgrecall.arm_hit is
 'in the query, or that a path leads to it from one that does; null where neither. via: the path '
 'that led there, as one text of ids in a JSON string, which hybrid_recall() resolves into the '
 'object that a row of its answer has; null where there is none. background: for arms that compare '
-'embeddings, the similarity that a quarter of the bank reaches; null: not known.';
+'embeddings, the similarity that a quarter of the bank reaches; infinite where the question has a '
+'rare identifier, which embeddings hardly tell apart; null: not known.';
 
 create type pgrecall.ranked as (
   memory_id bigint,

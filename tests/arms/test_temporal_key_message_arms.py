@@ -182,7 +182,7 @@ def test_the_temporal_arm_goes_through_the_index_on_time(connection: Connection)
 
 KEYS = ["deploy.window", "incident.2026-03-14", "on-call rota", "office address", "C++", ".env",
         "deploy", "Ana's desk", "rotate()", "what all of us did agree on", "posting.py",
-        "ADR-31", "rfc 2119", "python@3.12"]  # fmt: skip
+        "ADR-31", "rfc 2119", "python@3.12", "10"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -216,6 +216,7 @@ KEYS = ["deploy.window", "incident.2026-03-14", "on-call rota", "office address"
         ("python 3.12 in ADR\n31:", ["python@3.12", "ADR-31"]),
         ("adr 310, adr 3, badr 31, adr 31.2, adr-31-b, x/adr-31, adr 31b, adr - 31", []),
         ("posting.py:main, reposting.py:42, posting:42", []),
+        ("at 10:30, at 10#3", []),
         ("redeploy.window", []),
         ("deploy.windows", []),
         ("deployment", []),
@@ -389,6 +390,8 @@ def test_with_a_window_messages_sent_in_it_come_first(connection: Connection) ->
     assert dated[within] == pytest.approx(plain[within])
     assert dated[later] == dated[long_ago] == pytest.approx(plain[within] / 2)
     assert scores("[2026-03-05,)")[later] == pytest.approx(plain[within])
+    say(connection, *(f"ana sails to island {n}" for n in range(150)))
+    assert [*scores("[2026-03-05,2026-03-06)")][:2] == [within, before]
 
 
 @pytest.mark.slow

@@ -41,6 +41,8 @@ Run = Callable[..., tuple[int, str, str]]
 
 SIZE = 40
 PLACES = ("harbour", "tower", "garden", "market")
+# No identifiers, beside which embeddings are doubted whatever weight a bank gives them.
+THINGS = [f"thing{one}{other}" for one in "bcdfg" for other in "bcdfgkmp"]
 
 
 def noise(texts: Sequence[str]) -> list[list[float]]:
@@ -55,14 +57,14 @@ USELESS = FunctionEmbedder(noise, "noise", 16)
 TRUSTING = {"weights": {"semantic": 5, "lexical": 0.5}, "similarity_floor": -1}
 FACTS = [
     {
-        "text": f"Thing{i} lies in the {PLACES[i % 4]}",
+        "text": f"{THINGS[i]} lies in the {PLACES[i % 4]}",
         "fact_key": f"thing.{i}",
         "source_id": f"doc-{i}",
     }
     for i in range(SIZE)
 ]
 ROWS: list[dict[str, Any]] = [
-    {"question": f"Where is thing{i}?", "relevant": [f"thing.{i}"], "category": PLACES[i % 4]}
+    {"question": f"Where is {THINGS[i]}?", "relevant": [f"thing.{i}"], "category": PLACES[i % 4]}
     for i in range(SIZE)
 ]
 
@@ -188,8 +190,8 @@ def test_a_difference_is_taken_question_by_question() -> None:
 
 @pytest.mark.parametrize("field", ["fact_key", "source_id", "memory_id"])
 def test_what_the_ids_are_is_found_out(misled: Recall, field: str) -> None:
-    hit = misled.recall("b", "thing7", arms=["lexical"], top_k=1)[0]
-    rows = [{"question": "thing7", "relevant": [str(getattr(hit, field))]}]
+    hit = misled.recall("b", THINGS[7], arms=["lexical"], top_k=1)[0]
+    rows = [{"question": THINGS[7], "relevant": [str(getattr(hit, field))]}]
 
     found = evaluate(misled, "b", judged_questions(rows))
 
@@ -198,7 +200,7 @@ def test_what_the_ids_are_is_found_out(misled: Recall, field: str) -> None:
 
 
 def test_ids_the_bank_does_not_hold_are_named_and_count_as_not_found(misled: Recall) -> None:
-    rows = [{"question": "thing1", "relevant": ["thing.1", "gone"]}]
+    rows = [{"question": THINGS[1], "relevant": ["thing.1", "gone"]}]
 
     found = evaluate(misled, "b", judged_questions(rows))
 
@@ -287,7 +289,7 @@ def test_other_rankings_are_joined_as_recall_would(connection: psycopg.Connectio
     recall.create_bank("b", settings={"weights": {"graph": 0}, "similarity_floor": -1})
     day = "2026-03-0{}"
     facts = [
-        {**fact, "occurred": day.format(1 + i % 9), "entities": [f"Thing{i}", PLACES[i % 4]]}
+        {**fact, "occurred": day.format(1 + i % 9), "entities": [THINGS[i], PLACES[i % 4]]}
         for i, fact in enumerate(FACTS)
     ]
     recall.retain("b", facts)
@@ -339,10 +341,12 @@ def test_tuning_finds_out_that_names_mislead(connection: psycopg.Connection[Any]
     recall = Recall(connection, embedder=None)
     recall.create_bank("b", settings={"named_boost": 2, "weights": {"graph": 0}})
     for i in range(SIZE):
-        told: dict[str, Any] = {"text": f"Ana likes thing{i}", "entities": ["Ana"]}
-        recall.retain("b", [told, {"text": f"thing{i} lies in a dark cellar", "fact_key": f"k{i}"}])
+        told: dict[str, Any] = {"text": f"Ana likes {THINGS[i]}", "entities": ["Ana"]}
+        recall.retain(
+            "b", [told, {"text": f"{THINGS[i]} lies in a dark cellar", "fact_key": f"k{i}"}]
+        )
     rows = [
-        {"question": f"Ana asks which dark cellar thing{i} lies in", "relevant": [f"k{i}"]}
+        {"question": f"Ana asks which dark cellar {THINGS[i]} lies in", "relevant": [f"k{i}"]}
         for i in range(SIZE)
     ]
 
@@ -359,10 +363,10 @@ def test_tuning_finds_out_that_proofs_count(connection: psycopg.Connection[Any])
     recall = Recall(connection, embedder=None, reranker=lambda _query, texts: [0.5 for _ in texts])
     recall.create_bank("b")
     for i in range(SIZE):
-        told = {"text": f"thing{i} lies in a cellar", "mentioned_at": "2026-03-05"}
+        told = {"text": f"{THINGS[i]} lies in a cellar", "mentioned_at": "2026-03-05"}
         recall.retain("b", [{**told, "source_id": f"s{i}", "proof_count": 9}])
         recall.retain("b", [{**told, "source_id": "hearsay", "mentioned_at": "2026-03-06"}])
-    rows = [{"question": f"thing{i}", "relevant": [f"s{i}"]} for i in range(SIZE)]
+    rows = [{"question": THINGS[i], "relevant": [f"s{i}"]} for i in range(SIZE)]
     questions = judged_questions(rows)
 
     found = tune(recall, "b", questions, rerank=True)
@@ -447,7 +451,7 @@ def test_the_command_measures_for_machines(run: Run, qrels: str) -> None:
 
 
 def test_the_command_names_ids_that_are_not_there(run: Run, tmp_path: Path) -> None:
-    file = write(tmp_path / "q.jsonl", {"question": "thing1", "relevant": ["thing.1", "gone"]})
+    file = write(tmp_path / "q.jsonl", {"question": THINGS[1], "relevant": ["thing.1", "gone"]})
 
     _, out, _ = run("eval", "b", file)
 
@@ -455,7 +459,7 @@ def test_the_command_names_ids_that_are_not_there(run: Run, tmp_path: Path) -> N
 
 
 def test_the_command_reads_what_trec_has(run: Run, tmp_path: Path) -> None:
-    topics = write(tmp_path / "topics.tsv", "q1\tWhere is thing1?", "q2\tWhere is thing2?")
+    topics = write(tmp_path / "topics.tsv", *(f"q{n}\tWhere is {THINGS[n]}?" for n in (1, 2)))
     qrels = write(tmp_path / "qrels.txt", "q1 0 doc-1 2", "q2 0 doc-2 1", "q2 0 doc-9 0")
 
     code, out, _ = run("eval", "b", qrels, "--topics", topics, "--json")

@@ -98,7 +98,7 @@ def speaker_of(message: Message) -> str:
 
 def is_said(message: Message) -> bool:
     """Return whether somebody says a message, which is no instruction of the system."""
-    return message.get("role") not in {"system", "developer"}
+    return message.get("role") not in ("system", "developer")
 
 
 def moment(message: Message) -> datetime | None:
