@@ -634,6 +634,13 @@ def test_what_doctor_says_mends_what_is_gone(run: Run, database: str, damage: st
     assert found_by_doctor(run, database) == {}
 
 
+def test_doctor_says_nothing_else_of_a_table_that_is_gone(run: Run, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("drop table pgrecall.attached_change")
+
+    assert list(found_by_doctor(run, database)) == ["missing: pgrecall.attached_change"]
+
+
 def test_doctor_notices_what_a_rebuild_of_an_index_left(run: Run, database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         Recall(connection, embedder=None).create_bank("b")

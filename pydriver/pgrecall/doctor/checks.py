@@ -271,7 +271,8 @@ def _missing(
         dict.fromkeys(schema.missing_functions(connection), ""),
         f"Run: pgrecall migrate; then, if its roles are used: {_create_roles(recall)}",
     )
-    add("tables", "missing", dict.fromkeys(sorted(expected.tables - tables.keys()), ""))
+    lost = sorted(expected.tables - tables.keys())
+    add("tables", "missing", dict.fromkeys(lost, ""))
     if not is_distributed(connection):
         bare = [name for name, table in tables.items() if table.lacks_partitions]
         add("tables", "without partitions", dict.fromkeys(bare, ""))
@@ -288,7 +289,11 @@ def _missing(
     add(
         "indexes",
         "missing",
-        {name: expected.indexes[name] for name in sorted(expected.indexes.keys() - indexes)},
+        {
+            name: statement
+            for name, statement in sorted(expected.indexes.items())
+            if name not in indexes and not any(f" on {table} " in statement for table in lost)
+        },
     )
     invalid = recall._run(queries.invalid_indexes())
     add("indexes", "invalid", {name: "" for name, drop in invalid.items() if drop is None})
@@ -317,7 +322,7 @@ def _missing(
         {
             one.name: f"alter table {one.table} add constraint {one.name} {one.definition};"
             for one in expected.constraints
-            if (one.table, one.name) not in constraints
+            if (one.table, one.name) not in constraints and one.table in tables
         },
     )
     add(
