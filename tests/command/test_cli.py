@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,6 +28,7 @@ from pgrecall.doctor import checks as doctor
 from pgrecall.doctor import queries
 from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.inference import rerankers
+from sqlcalls import waiting
 from toys import shorten_demo
 
 Run = Callable[..., tuple[int, str, str]]
@@ -543,6 +545,19 @@ def test_doctor_warns_of_an_old_pgvector(
         ("drop view pgrecall.fact", "missing: pgrecall.fact"),
         ("drop table pgrecall.recall_log", "missing: pgrecall.recall_log"),
         (
+            "drop table pgrecall.attached_change cascade",
+            "missing: pgrecall.attached_change",
+        ),
+        (
+            "drop function pgrecall.bank_statistics",
+            "missing: pgrecall.bank_statistics",
+        ),
+        (
+            "do $$ begin for n in 0 .. 31 loop"
+            " execute format('drop table pgrecall_internal.embedding_%s', n); end loop; end $$",
+            "without partitions: pgrecall.embedding",
+        ),
+        (
             "drop table pgrecall_internal.embedding_7",
             "not among the partitions of pgrecall.embedding: pgrecall_internal.embedding_7",
         ),
@@ -603,15 +618,27 @@ def found_by_doctor(run: Run, database: str) -> dict[str, str]:
         "drop table pgrecall_internal.embedding_7",
         "alter table pgrecall.embedding detach partition pgrecall_internal.embedding_7",
         "alter table pgrecall.mention disable trigger all",
+        "update pg_index set indisvalid = false"
+        " where indexrelid = 'pgrecall.memory_bank_id_source_id_idx'::regclass",
+        "update pg_index set indisvalid = false"
+        " where indexrelid = 'pgrecall.embedding_bank_id_text_idx'::regclass",
     ],
 )
 def test_what_doctor_says_mends_what_is_gone(run: Run, database: str, damage: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(damage.encode())
         [advice] = found_by_doctor(run, database).values()
-        connection.execute(advice.removeprefix("Run: ").encode())
+        for statement in advice.removeprefix("Run: ").split("; "):
+            connection.execute(statement.encode())
 
     assert found_by_doctor(run, database) == {}
+
+
+def test_doctor_says_nothing_else_of_a_table_that_is_gone(run: Run, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("drop table pgrecall.attached_change")
+
+    assert list(found_by_doctor(run, database)) == ["missing: pgrecall.attached_change"]
 
 
 def test_doctor_notices_what_a_rebuild_of_an_index_left(run: Run, database: str) -> None:
@@ -622,13 +649,39 @@ def test_doctor_notices_what_a_rebuild_of_an_index_left(run: Run, database: str)
                 "create unique index concurrently one on pgrecall.fact_type (bank_id)"
             )
         found = found_by_doctor(run, database)
-        connection.execute("drop index concurrently pgrecall.one")
 
     assert found == {
         "left invalid by a build that was interrupted: pgrecall.one": (
             "Run: drop index concurrently pgrecall.one;"
         )
     }
+
+
+def test_doctor_does_not_call_a_build_of_another_role_interrupted(run: Run, database: str) -> None:
+    with (
+        psycopg.connect(database, autocommit=True) as admin,
+        psycopg.connect(database) as reader,
+        psycopg.connect(database, autocommit=True) as builder,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        admin.execute("select pgrecall.create_roles('doc')")
+        admin.execute("create role doc_login login in role doc_reader")
+        try:
+            reader.execute("lock table pgrecall.fact_type in row exclusive mode")
+            building = pool.submit(
+                builder.execute, "create index concurrently one on pgrecall.fact_type (bank_id)"
+            )
+            waiting(admin, builder.info.backend_pid)
+            found = found_by_doctor(run, make_conninfo(database, user="doc_login"))
+            reader.rollback()
+            building.result(30)
+        finally:
+            reader.rollback()
+            roles = "doc_login, doc_reader, doc_writer, doc_admin, doc_searcher"
+            admin.execute(f"drop owned by {roles}".encode())
+            admin.execute(f"drop role {roles}".encode())
+
+    assert found == {}
 
 
 def test_doctor_notices_an_attached_table_that_no_change_leaves(run: Run, database: str) -> None:
@@ -654,16 +707,25 @@ def test_doctor_notices_an_attached_table_that_no_change_leaves(run: Run, databa
 
 
 def test_doctor_says_whose_the_function_of_the_searcher_is(run: Run, database: str) -> None:
+    def found() -> list[tuple[str, str]]:
+        return [
+            (what, how) for what, how in found_by_doctor(run, database).items() if "oles" in how
+        ]
+
+    roles = "stray_reader, stray_writer, stray_admin, stray_searcher"
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("select pgrecall.create_roles('stray')")
         connection.execute("reassign owned by stray_searcher to current_user")
-        findings = json.loads(run("doctor", "--json", dsn=database)[1])
-        connection.execute("drop owned by stray_reader, stray_writer, stray_admin, stray_searcher")
-        connection.execute("drop role stray_reader, stray_writer, stray_admin, stray_searcher")
+        [(stray, advice)] = found()
+        connection.execute(f"drop owned by {roles}".encode())
+        connection.execute(f"drop role {roles}".encode())
+        [(_, without_roles)] = found()
 
-    [found] = [finding for finding in findings if finding["about"] == "row security"]
-    assert (found["status"], found["advice"]) == ("bad", "Run: select pgrecall.create_roles();")
-    assert "as after a restore without the roles" in found["found"]
+    assert "as after a restore without the roles" in stray
+    assert advice == "Run: select pgrecall.create_roles('stray');"
+    assert without_roles == (
+        "Run: select pgrecall.create_roles(); with the prefix that was used, if any."
+    )
 
 
 def test_doctor_calls_grants_without_row_security_bad(run: Run, database: str) -> None:

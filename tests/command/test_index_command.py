@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -198,14 +199,18 @@ def test_of_two_that_build_at_once_both_end_well(
 def test_a_build_that_fails_each_time_is_an_error(
     run: Run, bank: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    due = Recall(bank, embedder=None).index_plan("b")
-    bank.execute(due[0].statement.encode())
-    monkeypatch.setattr(Recall, "index_plan", lambda *given: due)
+    [step] = Recall(bank, embedder=None).index_plan("b")
+    plans = [[replace(step, estimated_bytes=n)] for n in range(4)]  # others write
+    bank.execute(step.statement.encode())
+    monkeypatch.setattr(Recall, "index_plan", lambda *given: plans.pop())
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
 
     code, _, err = run("index", "b", "--apply")
 
     assert code == 1
     assert "already exists" in err
+    assert (len(plans), len(pauses)) == (1, 1)
 
 
 def test_who_interrupts_the_command_can_run_it_again(

@@ -40,9 +40,11 @@ def apply(dsn: str, recall: Recall, bank: str | None, console: Console) -> int:
             psycopg.errors.DuplicateTable,
             psycopg.errors.UndefinedObject,
         ):
-            if steps == failed:
+            statements = [step.statement for step in steps]  # estimates change while others write
+            if statements == failed:
                 raise
-            failed = steps
+            failed = statements
+            time.sleep(_POLL_SECONDS)  # a build of another role may be hidden
             while recall._run(operations.index_builds()):
                 time.sleep(_POLL_SECONDS)
     return done

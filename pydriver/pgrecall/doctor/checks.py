@@ -13,6 +13,7 @@ from psycopg.sql import Literal
 from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
 from pgrecall.doctor import LEAST_RECALL, queries
+from pgrecall.doctor.queries import Table
 from pgrecall.errors import RecallError
 from pgrecall.inference.embedders import DEFAULT_EMBEDDER, DEFAULT_MODEL, earlier_embedders
 from pgrecall.inference.rerankers import SETTING, chosen_reranker
@@ -61,15 +62,18 @@ def examine_connected(connection: Connection) -> list[Finding]:
     findings = [_server(connection), _vector(recall), _pgrecall(connection)]
     findings += [_embedder(), _reranker()]
     if all(finding.status != "bad" for finding in findings[1:3]):
-        findings += [*_vector_schema(recall), *_row_security(recall)]
-        findings += _sessions(recall)
         expected = installed_by(schema.script(build.install_name(__version__)))
-        findings += _missing(recall, connection, expected)
-        findings += _stray_rows(recall, expected)
+        tables = recall._run(queries.tables())
+        missing = _missing(recall, connection, expected, tables)
+        findings += [*_vector_schema(recall), *_sessions(recall), *missing]
+        findings += _stray_rows(recall, expected, tables)
         if not is_distributed(connection):  # each node has ids of its own
             findings += _sequences(recall)
         findings += [*_tables(recall), *_vector_memory(recall)]
-        findings += [*_banks(recall), *_indexes(recall), *_index_recall(recall)]
+        # What follows calls functions that read tables.
+        if all(finding.about not in ("functions", "tables") for finding in missing):
+            findings += [*_row_security(recall), *_banks(recall)]
+            findings += [*_indexes(recall), *_index_recall(recall)]
     return findings
 
 
@@ -178,7 +182,7 @@ def _row_security(recall: Recall) -> list[Finding]:
             "row security",
             f'the function of the searcher belongs to "{owner}", as after a restore without the'
             " roles: it answers nobody, and recalls under row security take long",
-            "Run: select pgrecall.create_roles();",
+            f"Run: {_create_roles(recall)}",
         )
     ]
     findings = [] if owner is None else stray
@@ -199,6 +203,14 @@ def _row_security(recall: Recall) -> list[Finding]:
             " alter role NAME bypassrls;",
         ),
     ]
+
+
+def _create_roles(recall: Recall) -> str:
+    """Return the statement that creates the roles again, with the prefix that they had."""
+    prefix = recall._run(queries.role_prefix())
+    if prefix is None:
+        return "select pgrecall.create_roles(); with the prefix that was used, if any."
+    return f"select pgrecall.create_roles({_literal(prefix)});"
 
 
 def _sessions(recall: Recall) -> list[Finding]:
@@ -233,98 +245,105 @@ def _sessions(recall: Recall) -> list[Finding]:
     return findings
 
 
-def _missing(recall: Recall, connection: Connection, expected: Installed) -> list[Finding]:
-    """Compare functions, indexes and constraints with those in the installation script."""
+def _missing(
+    recall: Recall, connection: Connection, expected: Installed, tables: Mapping[str, Table]
+) -> list[Finding]:
+    """Compare tables, functions, indexes and constraints with those in the installation script."""
     indexes, constraints = recall._run(queries.indexes()), recall._run(queries.constraints())
-    there: set[str] = recall._run(queries.tables())
-    no_index = sorted(expected.indexes.keys() - indexes.keys())
-    partitions = recall._run(queries.missing_partitions())
-    untriggered, left = (
-        recall._run(queries.disabled_triggers()),
-        recall._run(queries.left_indexes()),
-    )
-    lost = [one for one in expected.constraints if (one.table, one.name) not in constraints]
-    broken = [
-        one for one in expected.constraints if constraints.get((one.table, one.name)) is False
-    ]
-    add = [f"alter table {one.table} add constraint {one.name} {one.definition};" for one in lost]
-    enable = [f"alter table {name} enable trigger all;" for name in untriggered]
-    index = [expected.indexes[name] for name in no_index]
-    partition = [
-        f"alter table pgrecall.embedding attach partition {name} {bound};"
-        if is_there
-        else f"create table {name} partition of pgrecall.embedding {bound};"
-        for name, is_there, bound in partitions
-    ]
-    validate = [f"alter table {one.table} validate constraint {one.name};" for one in broken]
     restore = (
         "A restore that stopped halfway leaves a schema like this: restore again into an empty"
         " database and look at the first error."
     )
-    return [
-        Finding("bad", about, f"{problem}: {', '.join(names)}", advice)
-        for about, problem, names, advice in (
-            (
-                "functions",
-                "missing",
-                list(schema.missing_functions(connection)),
-                "Run: pgrecall migrate; then, if its roles are used:"
-                " select pgrecall.create_roles();",
-            ),
-            ("tables", "missing", sorted(expected.tables - there), restore),
-            (
-                "tables",
-                "not among the partitions of pgrecall.embedding",
-                [name for name, _, _ in partitions],
-                f"Run: {' '.join(partition)}" if len(partition) <= _FEW else restore,
-            ),
-            (
-                "indexes",
-                "missing",
-                no_index,
-                f"Run: {' '.join(index)}" if len(index) <= _FEW else restore,
-            ),
-            (
-                "indexes",
-                "invalid",
-                sorted(name for name in expected.indexes if indexes.get(name) is False),
-                restore,
-            ),
-            (
-                "indexes",
-                "left invalid by a build that was interrupted",
-                left,
-                f"Run: drop index concurrently {'; drop index concurrently '.join(left)};",
-            ),
-            (
-                "triggers",
-                "disabled, so that no foreign key is checked, on",
-                untriggered,
-                f"Run: {' '.join(enable)}",
-            ),
-            (
-                "constraints",
-                "missing",
-                [one.name for one in lost],
-                f"Run: {' '.join(add)}" if len(add) <= _FEW else restore,
-            ),
-            (
-                "constraints",
-                "not validated",
-                [one.name for one in broken],
-                f"Run: {' '.join(validate)}",
-            ),
-        )
-        if names
-    ]
+    findings = []
+
+    def add(
+        about: str, problem: str, mending: Mapping[str, str], instead: str | None = restore
+    ) -> None:
+        """Give the statement for each name; or other advice, if any, where one lacks or many do."""
+        if mending:
+            is_short = instead is None or (len(mending) <= _FEW and all(mending.values()))
+            advice = f"Run: {' '.join(mending.values())}" if is_short else instead
+            findings.append(Finding("bad", about, f"{problem}: {', '.join(mending)}", advice))
+
+    add(
+        "functions",
+        "missing",
+        dict.fromkeys(schema.missing_functions(connection), ""),
+        f"Run: pgrecall migrate; then, if its roles are used: {_create_roles(recall)}",
+    )
+    lost = sorted(expected.tables - tables.keys())
+    add("tables", "missing", dict.fromkeys(lost, ""))
+    if not is_distributed(connection):
+        bare = [name for name, table in tables.items() if table.lacks_partitions]
+        add("tables", "without partitions", dict.fromkeys(bare, ""))
+    add(
+        "tables",
+        "not among the partitions of pgrecall.embedding",
+        {
+            name: f"alter table pgrecall.embedding attach partition {name} {bound};"
+            if name in tables
+            else f"create table {name} partition of pgrecall.embedding {bound};"
+            for name, bound in recall._run(queries.missing_partitions())
+        },
+    )
+    add(
+        "indexes",
+        "missing",
+        {
+            name: statement
+            for name, statement in sorted(expected.indexes.items())
+            if name not in indexes and not any(f" on {table} " in statement for table in lost)
+        },
+    )
+    invalid = recall._run(queries.invalid_indexes())
+    add("indexes", "invalid", {name: "" for name, drop in invalid.items() if drop is None})
+    add(
+        "indexes",
+        "left invalid by a build that was interrupted",
+        {
+            name: f"{drop} {name}; {expected.indexes.get(name.partition('.')[2], '')}".rstrip()
+            for name, drop in invalid.items()
+            if drop is not None
+        },
+        None,
+    )
+    add(
+        "triggers",
+        "disabled, so that no foreign key is checked, on",
+        {
+            name: f"alter table {name} enable trigger all;"
+            for name in recall._run(queries.disabled_triggers())
+        },
+        None,
+    )
+    add(
+        "constraints",
+        "missing",
+        {
+            one.name: f"alter table {one.table} add constraint {one.name} {one.definition};"
+            for one in expected.constraints
+            if (one.table, one.name) not in constraints and one.table in tables
+        },
+    )
+    add(
+        "constraints",
+        "not validated",
+        {
+            one.name: f"alter table {one.table} validate constraint {one.name};"
+            for one in expected.constraints
+            if constraints.get((one.table, one.name)) is False
+        },
+        None,
+    )
+    return findings
 
 
-def _stray_rows(recall: Recall, expected: Installed) -> list[Finding]:
+def _stray_rows(recall: Recall, expected: Installed, tables: Mapping[str, Table]) -> list[Finding]:
     """Look for rows that refer to no row, which foreign keys allow where triggers were disabled."""
-    tables = recall._run(queries.readable_tables())
+    readable = {name for name, table in tables.items() if table.is_readable}
     findings = []
     for one in expected.constraints:
-        if one.reference is None or not {one.table, one.reference[1]} <= tables:
+        if one.reference is None or not {one.table, one.reference[1]} <= readable:
             continue
         columns, other, keys = one.reference
         given = ", ".join(f"x.{column}" for column in columns)

@@ -6,11 +6,26 @@ have one that matches better.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from psycopg.rows import scalar_row, tuple_row
 
 from pgrecall.calls.call import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        is_readable: Whether the caller may read it.
+        lacks_partitions: Whether it consists of partitions, of which there are none.
+
+    """
+
+    is_readable: bool
+    lacks_partitions: bool
 
 
 def vector_version() -> Call[Any, str | None]:
@@ -64,6 +79,16 @@ def stray_searcher() -> Call[Any, str | None]:
         " where p.oid = to_regproc('pgrecall_internal._searched_recall') and p.prosecdef"
         " and not exists (select from pg_catalog.pg_policy y"
         " where y.polname = 'pgrecall_searcher' and p.proowner = any (y.polroles)))"
+    )
+
+
+def role_prefix() -> Call[Any, str | None]:
+    """Return how the names of the roles begin that may see every bank, those made last first."""
+    return _value(
+        "select (select pg_catalog.regexp_replace(r.rolname, '_[a-z]+$', '')"
+        " from pg_catalog.pg_policy y join pg_catalog.pg_roles r on r.oid = any (y.polroles)"
+        " where y.polname in ('pgrecall_searcher', 'pgrecall_admin')"
+        " order by y.polname desc, r.oid desc limit 1)"
     )
 
 
@@ -133,24 +158,25 @@ def former_vector_schema() -> Call[Any, str | None]:
     )
 
 
-def tables() -> Call[Any, set[str]]:
-    """Return the tables of the schema."""
+def tables() -> Call[Any, dict[str, Table]]:
+    """Return the tables of the schema by name."""
     return Call(
-        "select pg_catalog.format('%%s.%%s', c.relnamespace::regnamespace, c.relname)"
+        "select pg_catalog.format('%%s.%%s', c.relnamespace::regnamespace, c.relname),"
+        " has_table_privilege(c.oid, 'select'), c.relkind = 'p' and not exists"
+        " (select from pg_catalog.pg_inherits i where i.inhparent = c.oid)"
         " from pg_catalog.pg_class c"
         " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
         " and c.relkind in ('r', 'p')",
         {},
-        scalar_row,
-        set,
+        tuple_row,
+        lambda rows: {name: Table(*about) for name, *about in rows},
     )
 
 
-def missing_partitions() -> Call[Any, list[tuple[str, bool, str]]]:
-    """Return the partitions that embedding lacks: name, whether a table has it, and the bound."""
+def missing_partitions() -> Call[Any, list[tuple[str, str]]]:
+    """Return the partitions that embedding lacks beside others: name and bound."""
     return Call(
         "select pg_catalog.format('pgrecall_internal.embedding_%%s', r),"
-        " to_regclass(pg_catalog.format('pgrecall_internal.embedding_%%s', r)) is not null,"
         " pg_catalog.format('for values with (modulus %%s, remainder %%s)', m.modulus, r)"
         " from (select pg_catalog.max(b.bound[1]::integer) as modulus,"
         " pg_catalog.array_agg(b.bound[2]::integer) as there"
@@ -190,33 +216,39 @@ def sees_all_rows(relation: str) -> Call[Any, bool]:
     )
 
 
-def left_indexes() -> Call[Any, list[str]]:
-    """Return what interrupted builds and rebuilds left; vector indexes are in the plan."""
+def invalid_indexes() -> Call[Any, dict[str, str | None]]:
+    """Return the invalid indexes by name, and how to drop each; null for one of a constraint.
+
+    Left out are vector indexes, which are in the plan, and those of tables where indexes are being
+    built. On which table another role builds is null for who may not see it.
+    """
     return Call(
-        "select pg_catalog.format('%%I.%%I', n.nspname, c.relname)"
+        "select pg_catalog.format('%%I.%%I', n.nspname, c.relname),"
+        " case when exists (select from pg_catalog.pg_constraint k where k.conindid = c.oid)"
+        " then null when c.relkind = 'I' then 'drop index' else 'drop index concurrently' end"
         " from pg_catalog.pg_index x join pg_catalog.pg_class c on c.oid = x.indexrelid"
         " join pg_catalog.pg_namespace n on n.oid = c.relnamespace"
         " join pg_catalog.pg_am a on a.oid = c.relam"
         " where n.nspname in ('pgrecall', 'pgrecall_internal') and a.amname <> 'hnsw'"
-        " and c.relkind = 'i' and not x.indisvalid and not exists (select"
-        " from pg_catalog.pg_stat_progress_create_index b where b.index_relid = c.oid)"
-        " and not exists (select from pg_catalog.pg_constraint k where k.conindid = c.oid)"
+        " and not x.indisvalid and not c.relispartition and not exists (select"
+        " from pg_catalog.pg_stat_progress_create_index b where b.datname = current_database()"
+        " and coalesce(b.relid = x.indrelid, true))"
         " order by c.relname",
-        {},
-        scalar_row,
-        list,
-    )
-
-
-def indexes() -> Call[Any, dict[str, bool]]:
-    """Return the indexes of the schema by name, and whether each is valid."""
-    return Call(
-        "select c.relname, x.indisvalid from pg_catalog.pg_index x"
-        " join pg_catalog.pg_class c on c.oid = x.indexrelid"
-        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')",
         {},
         tuple_row,
         dict,
+    )
+
+
+def indexes() -> Call[Any, set[str]]:
+    """Return the names of the indexes of the schema."""
+    return Call(
+        "select c.relname from pg_catalog.pg_class c"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+        " and c.relkind in ('i', 'I')",
+        {},
+        scalar_row,
+        set,
     )
 
 
@@ -230,19 +262,6 @@ def constraints() -> Call[Any, dict[tuple[str, str], bool]]:
         {},
         tuple_row,
         lambda rows: {(table, name): is_validated for table, name, is_validated in rows},
-    )
-
-
-def readable_tables() -> Call[Any, set[str]]:
-    """Return the tables of the schema that the caller may read."""
-    return Call(
-        "select pg_catalog.format('%%s.%%s', c.relnamespace::regnamespace, c.relname)"
-        " from pg_catalog.pg_class c"
-        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
-        " and c.relkind in ('r', 'p') and has_table_privilege(c.oid, 'select')",
-        {},
-        scalar_row,
-        set,
     )
 
 
