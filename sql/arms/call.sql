@@ -181,9 +181,10 @@ comment on function pgrecall_internal._doubted_weights is
 'background, falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical '
 'score falls by 0.5 to 0.7 of itself up to the eleventh hit. The weight of an arm that compares '
 'embeddings is multiplied by 1 - doubt * sureness * (1 - certainty), by 1 - doubt where its '
-'background is infinite. That of the lexical arm is '
-'multiplied by 1 - doubt * (1 - w / (2 m)) where that is less than 1: w and m are by how much of '
-'themselves the lexical score and the similarity fall up to the eleventh hit, of eleven at least.';
+'background is infinite. That of the lexical arm is multiplied by 1 - doubt * (1 - w / (2 m)) '
+'where that is less than 1: w and m are by how much of themselves the lexical score and the '
+'similarity fall up to the eleventh hit, of eleven at least; m is not known beside an infinite '
+'background.';
 
 create or replace function pgrecall_internal._arms_found(hits pgrecall.arm_hit[])
 returns pgrecall_internal.arm_found[]

@@ -86,6 +86,7 @@ def test_a_text_is_cut_into_sentences(text: str, found: list[str]) -> None:
         ("He saw May Lin in May.", ["May Lin"]),
         ("nothing here at all.", []),
         ("WHO BROKE THE BUILD IN PORTO.", []),  # says nothing about names
+        ("IBM", ["IBM"]),
         ("He met " + "Ana " * 200 + "there.", []),  # more than a name may have
     ],
 )  # fmt: skip

@@ -248,8 +248,9 @@ def _begins(sentence: str, word: re.Match[str]) -> bool:
 def _runs(sentence: str, inner: set[str], small: set[str], known: _Known) -> Iterator[str]:
     """Return runs of capitalised words."""
     run: list[re.Match[str]] = []
-    # In a sentence in capitals these say nothing.
-    words = [] if sentence.isupper() else [*_WORD.finditer(sentence)]
+    words = [*_WORD.finditer(sentence)]
+    if sentence.isupper() and len(words) >= _LEAST_WORDS:  # capitals say nothing there
+        return
     for n, word in enumerate(words):
         text = word.group()
         is_capital = text[0].isupper() and (bool(run) or not re.match(r"I\b(?!\.)", text))
