@@ -783,10 +783,12 @@ def test_embeddings_are_doubted_beside_a_rare_identifier(
     connection: Connection, identifier: str, is_one: bool
 ) -> None:
     create(connection)
-    near = [{"text": f"Note {n} is of a pump", "embedding": [n < 9, n > 8, 0]} for n in range(60)]
+    near = [
+        {"text": f"Note {n} is of a pump", "embedding": [1, 0, 0] if n < 9 else [0, 1, 0]}
+        for n in range(60)
+    ]
     far = [{"text": f"Pump {identifier} is {w}", "embedding": [0.3, 0, 1]} for w in ("red", "old")]
-    retain(connection, [{**fact, "embedding": [*map(float, fact["embedding"])]}
-                        for fact in near + far])  # fmt: skip
+    retain(connection, near + far)
     call(connection, "refresh_statistics", bank="b")
     asked = {"bank": "b", "query": f"what is {identifier}", "embedding": [1, 0, 0]}
 
