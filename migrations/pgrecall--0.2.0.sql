@@ -872,8 +872,8 @@ comment on column pgrecall.attached_change.noted_at is
 comment on column pgrecall.attached_change.problem is
 'Why the row could not be stored; the next change to the row tries again. Null: not tried yet.';
 
--- Those that wait, in order, and those that failed: a batch reads neither all of the one nor of the
--- other.
+-- One index of the notes that wait, one of the rows that failed. A batch takes the oldest notes
+-- from the first and looks up its keys in the second, however many either holds.
 create index attached_change_bank_id_relation_idx
   on pgrecall.attached_change (bank_id, relation, change_id) where problem is null;
 create index attached_change_bank_id_relation_key_idx
@@ -18465,6 +18465,24 @@ $$;
 comment on function pgrecall_internal._attachment is
 'The attachment of a table, by its name with or without the schema. Errors: 22023 none.';
 
+create or replace function pgrecall_internal._is_unnoted(attachment pgrecall.attachment)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  relation oid := to_regclass(attachment.relation);
+begin
+  return exists (select from pg_class c where c.oid = relation and c.relkind = 'r')
+         and 4 > (
+           select count(*) from pg_trigger t
+           where  t.tgrelid = relation and t.tgenabled in ('O', 'A')
+             and  starts_with(t.tgname, attachment.note_name || '_note_'));
+end;
+$$;
+comment on function pgrecall_internal._is_unnoted is
+'Whether a table is there without the triggers that note its changes.';
+
 create or replace function pgrecall_internal._attachment_problem(attachment pgrecall.attachment)
 returns text
 language plpgsql stable parallel safe
@@ -18472,15 +18490,25 @@ set search_path from current
 as $$
 declare
   relation oid := to_regclass(attachment.relation);
+  lost     text := (
+    select min(n.name)
+    from (
+      select attachment.key as name
+      union all
+      select x from jsonb_each(attachment.columns) as e
+      cross  join lateral jsonb_array_elements_text(e.value) as x
+    ) as n
+    where  not exists (select from pg_attribute a
+                       where  a.attrelid = relation and a.attname = n.name
+                         and  a.attnum > 0 and not a.attisdropped));
 begin
   return case
     when relation is null or (select c.relkind from pg_class c where c.oid = relation) <> 'r' then
       format('table %s is gone, or has another name now', attachment.relation)
-    when 4 > (
-      select count(*) from pg_trigger t
-      where  t.tgrelid = relation and t.tgenabled in ('O', 'A')
-        and  starts_with(t.tgname, attachment.note_name || '_note_'))
-      then format('the triggers of table %s are gone or disabled', attachment.relation)
+    when pgrecall_internal._is_unnoted(attachment) then
+      format('the triggers of table %s are gone or disabled', attachment.relation)
+    when lost is not null then
+      format('table %s has no column "%s"', attachment.relation, lost)
     when not has_table_privilege(relation, 'select') then
       format('role "%s" may not read table %s', current_user, attachment.relation)
     when row_security_active(relation) then
@@ -19359,9 +19387,12 @@ language plpgsql volatile parallel unsafe rows 1
 set search_path from current
 as $$
 declare
-  attached pgrecall.attachment;
-  problem  text;
-  done     pgrecall.synced_table;
+  attached  pgrecall.attachment;
+  is_behind boolean;
+  has_begun boolean := false;
+  problem   text;
+  broken    text;
+  done      pgrecall.synced_table;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -19375,35 +19406,44 @@ begin
       and  (sync_table.relation is null or a.relation = sync_table.relation)
     order  by a.relation
   loop
-    -- Without its triggers nothing waits, whatever has changed.
-    problem := pgrecall_internal._attachment_problem(attached);
+    is_behind := not attached.is_copied or pgrecall_internal._is_behind(attached);
+    problem := case
+      -- Without its triggers nothing waits, whatever has changed.
+      when is_behind or relation is not null or pgrecall_internal._is_unnoted(attached)
+      then pgrecall_internal._attachment_problem(attached) end;
+    done := row(bank, attached.relation, 0, 0, 0, 0, 0, problem is null);
     if problem is not null then
-      raise exception using
-        errcode = 'invalid_parameter_value',
-        message = problem,
-        hint    = format('Sync as a role that reads all rows, or attach the table again, which '
-                         'reads all rows, or take it away: select pgrecall.detach_table(%L, %L);',
-                         bank, attached.relation);
-    end if;
-    if attached.is_copied and not pgrecall_internal._is_behind(attached) then
-      -- Nothing to do, so the bank is not locked.
-      done := row(bank, attached.relation, 0, 0, 0, 0, 0, true);
-    else
+      broken := coalesce(broken, attached.relation);
+    elsif is_behind then
+      -- With nothing to do the bank is not locked.
       done := pgrecall_internal._sync_batch(attached, batch_size, is_copying);
+      has_begun := true;
     end if;
     return next done;
   end loop;
+  -- What the call did for other tables would be undone.
+  if broken is not null and not has_begun then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = pgrecall_internal._attachment_problem(
+                  pgrecall_internal._attachment(bank, broken)),
+      hint    = format('Sync as a role that reads all rows, or attach the table again, which '
+                       'reads all rows, or take it away: select pgrecall.detach_table(%L, %L);',
+                       bank, broken);
+  end if;
 end;
 $$;
 comment on function pgrecall.sync_table is
 'Brings changed rows of an attached table, and those that were not copied yet, into the bank: at '
 'most batch_size notes of changes and rows, a row for each table. Call it until is_complete, each '
 'call in a transaction of its own; then the bank holds what was committed before the last call. '
-'relation: the name of the table, with or without its schema; null: all of the bank. is_copying '
-'=> false leaves the first pass over all rows alone. New texts have no embedding: embed_pending() '
-'lists them. Needs rights to read the table, all of its rows, and to write into the bank, which '
-'no other writer does meanwhile. Errors: RC001, 22023 not attached, gone, renamed, without its '
-'triggers or not to be read.';
+'relation: the name of the table, with or without its schema; null: all of the bank. Of these one '
+'that cannot be synced does not keep others waiting: it is not complete, and the call that has '
+'nothing to do for others refuses it; a table that is gone or not to be read only if changes of it '
+'wait. is_copying => false leaves the first pass over all rows alone. New texts have no embedding: '
+'embed_pending() lists them. Needs rights to read the table, all of its rows, and to write into '
+'the bank, which no other writer does meanwhile. Errors: RC001, 22023 not attached, gone, renamed, '
+'without its triggers or a column, or not to be read.';
 
 -- operations/calibration.sql
 -- Calibration: it puts the similarities of all embedding models on the same scale.
