@@ -872,8 +872,8 @@ comment on column pgrecall.attached_change.noted_at is
 comment on column pgrecall.attached_change.problem is
 'Why the row could not be stored; the next change to the row tries again. Null: not tried yet.';
 
--- Those that wait, in order, and those that failed: a batch reads neither all of the one nor of the
--- other.
+-- One index of the notes that wait, one of the rows that failed. A batch takes the oldest notes
+-- from the first and looks up its keys in the second, however many either holds.
 create index attached_change_bank_id_relation_idx
   on pgrecall.attached_change (bank_id, relation, change_id) where problem is null;
 create index attached_change_bank_id_relation_key_idx
@@ -14565,8 +14565,9 @@ end;
 $$;
 comment on function pgrecall.forget is
 'Erases memories with their embeddings, mentions, relations and links, and the entities that no '
-'other memory mentions; returns how many memories were erased. The BM25 counts change at once. '
-'Errors: RC001.';
+'other memory mentions; returns how many memories were erased. What consolidate() merged into them '
+'stays ended, unlike with forget_where(): who names a memory means what it says. The BM25 counts '
+'change at once. Errors: RC001.';
 
 -- retain/listing.sql
 -- Reading memories without a question: by id, as a list, and as the history of a fact.
@@ -14786,32 +14787,91 @@ comment on function pgrecall.memory_history is
 'it, by any correction, and so on. At most top_k, 1 to 1,000, the nearest to the memory. ended_by '
 'says what ended each. Errors: RC001, RC010 unknown memory, 22023.';
 
-create or replace function pgrecall_internal._unmerge(bank text, memory_ids bigint[])
+create or replace function pgrecall_internal._merged_into(bank text, memory_ids bigint[])
+returns table (memory_id bigint, successor_id bigint)
+language plpgsql stable parallel safe rows 10
+set search_path from current
+set enable_seqscan = off
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  with recursive chain as (
+    select m.memory_id, m.superseded_by as next_id, 1 as step
+    from   pgrecall.memory m
+    where  m.bank_id = _merged_into.bank and m.superseded_by = any (memory_ids)
+      and  m.memory_id <> all (memory_ids)
+      and  m.corrections -> -1 ->> 'kind' = 'consolidate'
+    union all
+    select c.memory_id, k.superseded_by, c.step + 1
+    from   chain c
+    cross  join lateral (
+      select x.superseded_by
+      from   pgrecall.memory x
+      where  x.bank_id = _merged_into.bank and x.memory_id = c.next_id
+        and  x.superseded_by is not null
+      limit  1
+    ) as k
+    -- Consolidated memories may point to one another.
+    where  c.next_id = any (memory_ids) and c.step < 1000
+  ),
+  last as (
+    select distinct on (c.memory_id) c.memory_id, c.next_id
+    from   chain c
+    order  by c.memory_id, c.step desc
+  )
+  select l.memory_id, case when l.next_id <> all (memory_ids) then l.next_id end
+  from   last l
+  where  l.next_id <> l.memory_id
+    and  (l.next_id <> all (memory_ids)
+          or (select k.valid_to is null or k.valid_to > now()
+              from   pgrecall.memory k
+              where  k.bank_id = _merged_into.bank and k.memory_id = l.next_id));
+end;
+$$;
+comment on function pgrecall_internal._merged_into is
+'The other memories that consolidate() merged into some of these. successor_id: the first that '
+'followed these and is none of them; null: the last of these holds.';
+
+create or replace function pgrecall_internal._unmerge(
+  bank text, memory_ids bigint[], successor_ids bigint[])
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+set enable_seqscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 begin
   update pgrecall.memory m
-  set    valid_to      = (m.corrections -> -1 ->> 'valid_to')::timestamptz,
+  set    superseded_by = u.successor_id,
+         corrections   = jsonb_set(m.corrections, '{-1,replaced_by}', to_jsonb(u.successor_id))
+  from   unnest(_unmerge.memory_ids, successor_ids) as u(memory_id, successor_id)
+  where  m.bank_id = _unmerge.bank and m.memory_id = u.memory_id and u.successor_id is not null;
+  update pgrecall.memory m
+  set    valid_to      = null,
          superseded_by = null,
          proof_count   = (m.corrections -> -1 ->> 'proof_count')::integer,
          corrections   = nullif(m.corrections - -1, '[]')
-  from   unnest(_unmerge.memory_ids) as u(memory_id)
-  join   pgrecall.memory k on k.bank_id = _unmerge.bank and k.memory_id = u.memory_id
-  where  m.bank_id = _unmerge.bank and m.superseded_by = k.memory_id
-    and  m.memory_id <> all (_unmerge.memory_ids)
-    and  m.corrections -> -1 ->> 'kind' = 'consolidate'
-    and  (k.valid_to is null or k.valid_to > now())
-    and  not exists (select from pgrecall.memory o
-                     where  o.bank_id = _unmerge.bank and o.content_hash = m.content_hash
-                       and  o.valid_to is null);
+  where  m.bank_id = _unmerge.bank
+    and  m.memory_id = any (array(
+           -- Only one of those that say the same can hold.
+           select distinct on (x.content_hash) x.memory_id
+           from   unnest(_unmerge.memory_ids, successor_ids) as u(memory_id, successor_id)
+           cross  join lateral (
+             select y.memory_id, y.content_hash
+             from   pgrecall.memory y
+             where  y.bank_id = _unmerge.bank and y.memory_id = u.memory_id
+             limit  1
+           ) as x
+           where  u.successor_id is null
+             and  not exists (select from pgrecall.memory o
+                              where  o.bank_id = _unmerge.bank
+                                and  o.content_hash = x.content_hash and o.valid_to is null)
+           order  by x.content_hash, x.memory_id desc));
 end;
 $$;
 comment on function pgrecall_internal._unmerge is
-'Lets memories hold again that consolidate() merged into some of these that hold, unless they are '
-'among them.';
+'Lets memories that consolidate() merged into others hold again, or follow another successor.';
 
 create or replace function pgrecall.forget_where(
   bank      text,
@@ -14824,8 +14884,11 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  condition jsonb;
-  ids       bigint[];
+  condition  jsonb;
+  ids        bigint[];
+  merged     bigint[];
+  successors bigint[];
+  removed    bigint;
 begin
   perform pgrecall_internal._bank(bank);
   condition := pgrecall_internal._parsed_filter(filter);
@@ -14851,16 +14914,22 @@ begin
   if dry_run then
     return cardinality(ids);
   end if;
-  perform pgrecall_internal._unmerge(bank, ids);
-  return pgrecall.forget(bank, ids);
+  select array_agg(i.memory_id), array_agg(i.successor_id) into merged, successors
+  from   pgrecall_internal._merged_into(bank, ids) as i;
+  removed := pgrecall.forget(bank, ids);
+  if merged is not null then
+    perform pgrecall_internal._unmerge(bank, merged, successors);
+  end if;
+  return removed;
 end;
 $$;
 comment on function pgrecall.forget_where is
 'Erases the memories that meet all conditions given, as forget() does, those that no longer hold '
 'as well: a filter as in a recall, a fact_key compared as by the key arm, a source_id. What does '
 'not meet them and consolidate() merged into one of them, such as the same sentence of another '
-'document, holds again. Returns how many; dry_run only counts them. Errors: RC001, RC011 filter, '
-'22023 no condition.';
+'document, holds again, where that one, or what took its place and is erased with it, held; where '
+'what took its place stays, it follows that. Returns how many; dry_run only counts them. Errors: '
+'RC001, RC011 filter, 22023 no condition.';
 
 -- retain/search.sql
 -- Finding memories while their words are being typed.
@@ -18382,6 +18451,24 @@ $$;
 comment on function pgrecall_internal._attachment is
 'The attachment of a table, by its name with or without the schema. Errors: 22023 none.';
 
+create or replace function pgrecall_internal._is_unnoted(attachment pgrecall.attachment)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  relation oid := to_regclass(attachment.relation);
+begin
+  return exists (select from pg_class c where c.oid = relation and c.relkind = 'r')
+         and 4 > (
+           select count(*) from pg_trigger t
+           where  t.tgrelid = relation and t.tgenabled in ('O', 'A')
+             and  starts_with(t.tgname, attachment.note_name || '_note_'));
+end;
+$$;
+comment on function pgrecall_internal._is_unnoted is
+'Whether a table is there without the triggers that note its changes.';
+
 create or replace function pgrecall_internal._attachment_problem(attachment pgrecall.attachment)
 returns text
 language plpgsql stable parallel safe
@@ -18389,15 +18476,25 @@ set search_path from current
 as $$
 declare
   relation oid := to_regclass(attachment.relation);
+  lost     text := (
+    select min(n.name)
+    from (
+      select attachment.key as name
+      union all
+      select x from jsonb_each(attachment.columns) as e
+      cross  join lateral jsonb_array_elements_text(e.value) as x
+    ) as n
+    where  not exists (select from pg_attribute a
+                       where  a.attrelid = relation and a.attname = n.name
+                         and  a.attnum > 0 and not a.attisdropped));
 begin
   return case
     when relation is null or (select c.relkind from pg_class c where c.oid = relation) <> 'r' then
       format('table %s is gone, or has another name now', attachment.relation)
-    when 4 > (
-      select count(*) from pg_trigger t
-      where  t.tgrelid = relation and t.tgenabled in ('O', 'A')
-        and  starts_with(t.tgname, attachment.note_name || '_note_'))
-      then format('the triggers of table %s are gone or disabled', attachment.relation)
+    when pgrecall_internal._is_unnoted(attachment) then
+      format('the triggers of table %s are gone or disabled', attachment.relation)
+    when lost is not null then
+      format('table %s has no column "%s"', attachment.relation, lost)
     when not has_table_privilege(relation, 'select') then
       format('role "%s" may not read table %s', current_user, attachment.relation)
     when row_security_active(relation) then
@@ -19276,9 +19373,12 @@ language plpgsql volatile parallel unsafe rows 1
 set search_path from current
 as $$
 declare
-  attached pgrecall.attachment;
-  problem  text;
-  done     pgrecall.synced_table;
+  attached  pgrecall.attachment;
+  is_behind boolean;
+  has_begun boolean := false;
+  problem   text;
+  broken    text;
+  done      pgrecall.synced_table;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -19292,35 +19392,44 @@ begin
       and  (sync_table.relation is null or a.relation = sync_table.relation)
     order  by a.relation
   loop
-    -- Without its triggers nothing waits, whatever has changed.
-    problem := pgrecall_internal._attachment_problem(attached);
+    is_behind := not attached.is_copied or pgrecall_internal._is_behind(attached);
+    problem := case
+      -- Without its triggers nothing waits, whatever has changed.
+      when is_behind or relation is not null or pgrecall_internal._is_unnoted(attached)
+      then pgrecall_internal._attachment_problem(attached) end;
+    done := row(bank, attached.relation, 0, 0, 0, 0, 0, problem is null);
     if problem is not null then
-      raise exception using
-        errcode = 'invalid_parameter_value',
-        message = problem,
-        hint    = format('Sync as a role that reads all rows, or attach the table again, which '
-                         'reads all rows, or take it away: select pgrecall.detach_table(%L, %L);',
-                         bank, attached.relation);
-    end if;
-    if attached.is_copied and not pgrecall_internal._is_behind(attached) then
-      -- Nothing to do, so the bank is not locked.
-      done := row(bank, attached.relation, 0, 0, 0, 0, 0, true);
-    else
+      broken := coalesce(broken, attached.relation);
+    elsif is_behind then
+      -- With nothing to do the bank is not locked.
       done := pgrecall_internal._sync_batch(attached, batch_size, is_copying);
+      has_begun := true;
     end if;
     return next done;
   end loop;
+  -- What the call did for other tables would be undone.
+  if broken is not null and not has_begun then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = pgrecall_internal._attachment_problem(
+                  pgrecall_internal._attachment(bank, broken)),
+      hint    = format('Sync as a role that reads all rows, or attach the table again, which '
+                       'reads all rows, or take it away: select pgrecall.detach_table(%L, %L);',
+                       bank, broken);
+  end if;
 end;
 $$;
 comment on function pgrecall.sync_table is
 'Brings changed rows of an attached table, and those that were not copied yet, into the bank: at '
 'most batch_size notes of changes and rows, a row for each table. Call it until is_complete, each '
 'call in a transaction of its own; then the bank holds what was committed before the last call. '
-'relation: the name of the table, with or without its schema; null: all of the bank. is_copying '
-'=> false leaves the first pass over all rows alone. New texts have no embedding: embed_pending() '
-'lists them. Needs rights to read the table, all of its rows, and to write into the bank, which '
-'no other writer does meanwhile. Errors: RC001, 22023 not attached, gone, renamed, without its '
-'triggers or not to be read.';
+'relation: the name of the table, with or without its schema; null: all of the bank. Of these one '
+'that cannot be synced does not keep others waiting: it is not complete, and the call that has '
+'nothing to do for others refuses it; a table that is gone or not to be read only if changes of it '
+'wait. is_copying => false leaves the first pass over all rows alone. New texts have no embedding: '
+'embed_pending() lists them. Needs rights to read the table, all of its rows, and to write into '
+'the bank, which no other writer does meanwhile. Errors: RC001, 22023 not attached, gone, renamed, '
+'without its triggers or a column, or not to be read.';
 
 -- operations/calibration.sql
 -- Calibration: it puts the similarities of all embedding models on the same scale.

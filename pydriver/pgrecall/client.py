@@ -1545,7 +1545,8 @@ class Recall:
         Raises:
             BankNotFound: no bank has that name.
             InvalidArgument: batch_size is out of its range.
-            RecallError: the table is not attached, or has changed so that it cannot be read.
+            RecallError: the table is not attached, or has changed so that it cannot be read; of all
+                tables of the bank the others are synced before.
 
         """
         check_given(progress=progress)

@@ -50,6 +50,24 @@ $$;
 comment on function pgrecall_internal._attachment is
 'The attachment of a table, by its name with or without the schema. Errors: 22023 none.';
 
+create or replace function pgrecall_internal._is_unnoted(attachment pgrecall.attachment)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  relation oid := to_regclass(attachment.relation);
+begin
+  return exists (select from pg_class c where c.oid = relation and c.relkind = 'r')
+         and 4 > (
+           select count(*) from pg_trigger t
+           where  t.tgrelid = relation and t.tgenabled in ('O', 'A')
+             and  starts_with(t.tgname, attachment.note_name || '_note_'));
+end;
+$$;
+comment on function pgrecall_internal._is_unnoted is
+'Whether a table is there without the triggers that note its changes.';
+
 create or replace function pgrecall_internal._attachment_problem(attachment pgrecall.attachment)
 returns text
 language plpgsql stable parallel safe
@@ -57,15 +75,25 @@ set search_path from current
 as $$
 declare
   relation oid := to_regclass(attachment.relation);
+  lost     text := (
+    select min(n.name)
+    from (
+      select attachment.key as name
+      union all
+      select x from jsonb_each(attachment.columns) as e
+      cross  join lateral jsonb_array_elements_text(e.value) as x
+    ) as n
+    where  not exists (select from pg_attribute a
+                       where  a.attrelid = relation and a.attname = n.name
+                         and  a.attnum > 0 and not a.attisdropped));
 begin
   return case
     when relation is null or (select c.relkind from pg_class c where c.oid = relation) <> 'r' then
       format('table %s is gone, or has another name now', attachment.relation)
-    when 4 > (
-      select count(*) from pg_trigger t
-      where  t.tgrelid = relation and t.tgenabled in ('O', 'A')
-        and  starts_with(t.tgname, attachment.note_name || '_note_'))
-      then format('the triggers of table %s are gone or disabled', attachment.relation)
+    when pgrecall_internal._is_unnoted(attachment) then
+      format('the triggers of table %s are gone or disabled', attachment.relation)
+    when lost is not null then
+      format('table %s has no column "%s"', attachment.relation, lost)
     when not has_table_privilege(relation, 'select') then
       format('role "%s" may not read table %s', current_user, attachment.relation)
     when row_security_active(relation) then

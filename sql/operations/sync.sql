@@ -358,9 +358,12 @@ language plpgsql volatile parallel unsafe rows 1
 set search_path from current
 as $$
 declare
-  attached pgrecall.attachment;
-  problem  text;
-  done     pgrecall.synced_table;
+  attached  pgrecall.attachment;
+  is_behind boolean;
+  has_begun boolean := false;
+  problem   text;
+  broken    text;
+  done      pgrecall.synced_table;
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
@@ -374,32 +377,41 @@ begin
       and  (sync_table.relation is null or a.relation = sync_table.relation)
     order  by a.relation
   loop
-    -- Without its triggers nothing waits, whatever has changed.
-    problem := pgrecall_internal._attachment_problem(attached);
+    is_behind := not attached.is_copied or pgrecall_internal._is_behind(attached);
+    problem := case
+      -- Without its triggers nothing waits, whatever has changed.
+      when is_behind or relation is not null or pgrecall_internal._is_unnoted(attached)
+      then pgrecall_internal._attachment_problem(attached) end;
+    done := row(bank, attached.relation, 0, 0, 0, 0, 0, problem is null);
     if problem is not null then
-      raise exception using
-        errcode = 'invalid_parameter_value',
-        message = problem,
-        hint    = format('Sync as a role that reads all rows, or attach the table again, which '
-                         'reads all rows, or take it away: select pgrecall.detach_table(%L, %L);',
-                         bank, attached.relation);
-    end if;
-    if attached.is_copied and not pgrecall_internal._is_behind(attached) then
-      -- Nothing to do, so the bank is not locked.
-      done := row(bank, attached.relation, 0, 0, 0, 0, 0, true);
-    else
+      broken := coalesce(broken, attached.relation);
+    elsif is_behind then
+      -- With nothing to do the bank is not locked.
       done := pgrecall_internal._sync_batch(attached, batch_size, is_copying);
+      has_begun := true;
     end if;
     return next done;
   end loop;
+  -- What the call did for other tables would be undone.
+  if broken is not null and not has_begun then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = pgrecall_internal._attachment_problem(
+                  pgrecall_internal._attachment(bank, broken)),
+      hint    = format('Sync as a role that reads all rows, or attach the table again, which '
+                       'reads all rows, or take it away: select pgrecall.detach_table(%L, %L);',
+                       bank, broken);
+  end if;
 end;
 $$;
 comment on function pgrecall.sync_table is
 'Brings changed rows of an attached table, and those that were not copied yet, into the bank: at '
 'most batch_size notes of changes and rows, a row for each table. Call it until is_complete, each '
 'call in a transaction of its own; then the bank holds what was committed before the last call. '
-'relation: the name of the table, with or without its schema; null: all of the bank. is_copying '
-'=> false leaves the first pass over all rows alone. New texts have no embedding: embed_pending() '
-'lists them. Needs rights to read the table, all of its rows, and to write into the bank, which '
-'no other writer does meanwhile. Errors: RC001, 22023 not attached, gone, renamed, without its '
-'triggers or not to be read.';
+'relation: the name of the table, with or without its schema; null: all of the bank. Of these one '
+'that cannot be synced does not keep others waiting: it is not complete, and the call that has '
+'nothing to do for others refuses it; a table that is gone or not to be read only if changes of it '
+'wait. is_copying => false leaves the first pass over all rows alone. New texts have no embedding: '
+'embed_pending() lists them. Needs rights to read the table, all of its rows, and to write into '
+'the bank, which no other writer does meanwhile. Errors: RC001, 22023 not attached, gone, renamed, '
+'without its triggers or a column, or not to be read.';

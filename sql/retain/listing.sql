@@ -215,32 +215,91 @@ comment on function pgrecall.memory_history is
 'it, by any correction, and so on. At most top_k, 1 to 1,000, the nearest to the memory. ended_by '
 'says what ended each. Errors: RC001, RC010 unknown memory, 22023.';
 
-create or replace function pgrecall_internal._unmerge(bank text, memory_ids bigint[])
+create or replace function pgrecall_internal._merged_into(bank text, memory_ids bigint[])
+returns table (memory_id bigint, successor_id bigint)
+language plpgsql stable parallel safe rows 10
+set search_path from current
+set enable_seqscan = off
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  with recursive chain as (
+    select m.memory_id, m.superseded_by as next_id, 1 as step
+    from   pgrecall.memory m
+    where  m.bank_id = _merged_into.bank and m.superseded_by = any (memory_ids)
+      and  m.memory_id <> all (memory_ids)
+      and  m.corrections -> -1 ->> 'kind' = 'consolidate'
+    union all
+    select c.memory_id, k.superseded_by, c.step + 1
+    from   chain c
+    cross  join lateral (
+      select x.superseded_by
+      from   pgrecall.memory x
+      where  x.bank_id = _merged_into.bank and x.memory_id = c.next_id
+        and  x.superseded_by is not null
+      limit  1
+    ) as k
+    -- Consolidated memories may point to one another.
+    where  c.next_id = any (memory_ids) and c.step < 1000
+  ),
+  last as (
+    select distinct on (c.memory_id) c.memory_id, c.next_id
+    from   chain c
+    order  by c.memory_id, c.step desc
+  )
+  select l.memory_id, case when l.next_id <> all (memory_ids) then l.next_id end
+  from   last l
+  where  l.next_id <> l.memory_id
+    and  (l.next_id <> all (memory_ids)
+          or (select k.valid_to is null or k.valid_to > now()
+              from   pgrecall.memory k
+              where  k.bank_id = _merged_into.bank and k.memory_id = l.next_id));
+end;
+$$;
+comment on function pgrecall_internal._merged_into is
+'The other memories that consolidate() merged into some of these. successor_id: the first that '
+'followed these and is none of them; null: the last of these holds.';
+
+create or replace function pgrecall_internal._unmerge(
+  bank text, memory_ids bigint[], successor_ids bigint[])
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
+set enable_seqscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 begin
   update pgrecall.memory m
-  set    valid_to      = (m.corrections -> -1 ->> 'valid_to')::timestamptz,
+  set    superseded_by = u.successor_id,
+         corrections   = jsonb_set(m.corrections, '{-1,replaced_by}', to_jsonb(u.successor_id))
+  from   unnest(_unmerge.memory_ids, successor_ids) as u(memory_id, successor_id)
+  where  m.bank_id = _unmerge.bank and m.memory_id = u.memory_id and u.successor_id is not null;
+  update pgrecall.memory m
+  set    valid_to      = null,
          superseded_by = null,
          proof_count   = (m.corrections -> -1 ->> 'proof_count')::integer,
          corrections   = nullif(m.corrections - -1, '[]')
-  from   unnest(_unmerge.memory_ids) as u(memory_id)
-  join   pgrecall.memory k on k.bank_id = _unmerge.bank and k.memory_id = u.memory_id
-  where  m.bank_id = _unmerge.bank and m.superseded_by = k.memory_id
-    and  m.memory_id <> all (_unmerge.memory_ids)
-    and  m.corrections -> -1 ->> 'kind' = 'consolidate'
-    and  (k.valid_to is null or k.valid_to > now())
-    and  not exists (select from pgrecall.memory o
-                     where  o.bank_id = _unmerge.bank and o.content_hash = m.content_hash
-                       and  o.valid_to is null);
+  where  m.bank_id = _unmerge.bank
+    and  m.memory_id = any (array(
+           -- Only one of those that say the same can hold.
+           select distinct on (x.content_hash) x.memory_id
+           from   unnest(_unmerge.memory_ids, successor_ids) as u(memory_id, successor_id)
+           cross  join lateral (
+             select y.memory_id, y.content_hash
+             from   pgrecall.memory y
+             where  y.bank_id = _unmerge.bank and y.memory_id = u.memory_id
+             limit  1
+           ) as x
+           where  u.successor_id is null
+             and  not exists (select from pgrecall.memory o
+                              where  o.bank_id = _unmerge.bank
+                                and  o.content_hash = x.content_hash and o.valid_to is null)
+           order  by x.content_hash, x.memory_id desc));
 end;
 $$;
 comment on function pgrecall_internal._unmerge is
-'Lets memories hold again that consolidate() merged into some of these that hold, unless they are '
-'among them.';
+'Lets memories that consolidate() merged into others hold again, or follow another successor.';
 
 create or replace function pgrecall.forget_where(
   bank      text,
@@ -253,8 +312,11 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  condition jsonb;
-  ids       bigint[];
+  condition  jsonb;
+  ids        bigint[];
+  merged     bigint[];
+  successors bigint[];
+  removed    bigint;
 begin
   perform pgrecall_internal._bank(bank);
   condition := pgrecall_internal._parsed_filter(filter);
@@ -280,13 +342,19 @@ begin
   if dry_run then
     return cardinality(ids);
   end if;
-  perform pgrecall_internal._unmerge(bank, ids);
-  return pgrecall.forget(bank, ids);
+  select array_agg(i.memory_id), array_agg(i.successor_id) into merged, successors
+  from   pgrecall_internal._merged_into(bank, ids) as i;
+  removed := pgrecall.forget(bank, ids);
+  if merged is not null then
+    perform pgrecall_internal._unmerge(bank, merged, successors);
+  end if;
+  return removed;
 end;
 $$;
 comment on function pgrecall.forget_where is
 'Erases the memories that meet all conditions given, as forget() does, those that no longer hold '
 'as well: a filter as in a recall, a fact_key compared as by the key arm, a source_id. What does '
 'not meet them and consolidate() merged into one of them, such as the same sentence of another '
-'document, holds again. Returns how many; dry_run only counts them. Errors: RC001, RC011 filter, '
-'22023 no condition.';
+'document, holds again, where that one, or what took its place and is erased with it, held; where '
+'what took its place stays, it follows that. Returns how many; dry_run only counts them. Errors: '
+'RC001, RC011 filter, 22023 no condition.';

@@ -602,5 +602,6 @@ end;
 $$;
 comment on function pgrecall.forget is
 'Erases memories with their embeddings, mentions, relations and links, and the entities that no '
-'other memory mentions; returns how many memories were erased. The BM25 counts change at once. '
-'Errors: RC001.';
+'other memory mentions; returns how many memories were erased. What consolidate() merged into them '
+'stays ended, unlike with forget_where(): who names a memory means what it says. The BM25 counts '
+'change at once. Errors: RC001.';

@@ -96,8 +96,8 @@ comment on column pgrecall.attached_change.noted_at is
 comment on column pgrecall.attached_change.problem is
 'Why the row could not be stored; the next change to the row tries again. Null: not tried yet.';
 
--- Those that wait, in order, and those that failed: a batch reads neither all of the one nor of the
--- other.
+-- One index of the notes that wait, one of the rows that failed. A batch takes the oldest notes
+-- from the first and looks up its keys in the second, however many either holds.
 create index attached_change_bank_id_relation_idx
   on pgrecall.attached_change (bank_id, relation, change_id) where problem is null;
 create index attached_change_bank_id_relation_key_idx

@@ -119,6 +119,65 @@ def test_a_node_that_is_added_again_is_replaced(store: PgrecallVectorStore, memo
     assert len(found) == len(memory.list_memories("b")) == 3
 
 
+@pytest.mark.parametrize(
+    ("moved", "held"),
+    [
+        ("Beta Alpha", "Beta Alpha Gamma"),
+        ("Beta Gamma", "Beta Gamma"),
+        ("Beta Gamma Alpha", "Beta Gamma Alpha"),
+        ("New Alpha Beta", "New Alpha Beta"),
+    ],
+)
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_a_text_that_moves_to_another_node_is_kept(
+    store: PgrecallVectorStore,
+    memory: Recall,
+    monkeypatch: pytest.MonkeyPatch,
+    moved: str,
+    held: str,
+    is_interrupted: bool,
+) -> None:
+    def nodes(texts: str) -> list[TextNode]:
+        return [node(f"n{n}", text, "d") for n, text in enumerate(texts.split())]
+
+    store.add(nodes("Alpha Beta Gamma"))
+    update = Recall.update
+    calls: list[Any] = []
+
+    def fails_at_the_second(*given: Any, **more: Any) -> Any:
+        calls.append(given)
+        if len(calls) == 2:
+            raise ConnectionError("interrupted")
+        return update(*given, **more)
+
+    if is_interrupted:
+        with monkeypatch.context() as patch:
+            patch.setattr(Recall, "update", fails_at_the_second)
+            with pytest.raises(ConnectionError):
+                store.add(nodes(moved))
+        assert {*moved.split()} <= {one.text for one in memory.list_memories("b")}
+    store.add(nodes(moved))
+    ids = {one.memory_id for one in memory.list_memories("b")}
+    store.add(nodes(moved))  # once more is no change
+
+    found = sorted((one.node_id, one.get_content()) for one in store.get_nodes())
+    assert found == [(one.node_id, one.get_content()) for one in nodes(held)]
+    assert {one.memory_id for one in memory.list_memories("b")} == ids
+
+
+def test_the_former_text_of_a_node_is_in_its_history(
+    store: PgrecallVectorStore, memory: Recall
+) -> None:
+    store.add([node("a", "Maya leads Atlas.", "d")])
+    store.add([node("a", "Maya led Atlas.", "d")])
+    [now] = memory.list_memories("b")
+
+    assert [one.text for one in memory.history("b", now.memory_id)] == [
+        "Maya leads Atlas.",
+        "Maya led Atlas.",
+    ]
+
+
 def test_a_document_that_is_parsed_again_has_the_ids_of_its_new_nodes(
     store: PgrecallVectorStore, memory: Recall
 ) -> None:

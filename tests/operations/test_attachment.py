@@ -766,6 +766,67 @@ def test_renamed_or_without_its_triggers_it_is_not_synced(
     assert rows(bank, HELD) == rows(bank, SAID)
 
 
+BROKEN = "select relation, is_complete from pgrecall.sync_table('b')"
+
+
+@pytest.fixture
+def beside(bank: Connection) -> Connection:
+    """Two attached and synced tables, of which the second has a change that waits."""
+    bank.execute("create table another (id int primary key, body text)")
+    bank.execute("insert into another values (1, 'One.')")
+    for name in ("another", "ticket"):
+        attach(bank, relation=name, occurred=None, entities=[])
+    call(bank, "sync_table", bank="b")
+    bank.execute("update ticket set body = 'Changed.' where id = 1")
+    return bank
+
+
+def test_a_table_that_is_gone_keeps_no_other_waiting(beside: Connection) -> None:
+    beside.execute("drop table another")
+
+    for _ in range(2):
+        assert rows(beside, BROKEN) == [("public.another", True), ("public.ticket", True)]
+    assert value(beside, "select count(*) from pgrecall.memory where text = 'Changed.'") == 1
+    with refused(
+        beside, "22023", "table public.another is gone, or has another name now", "detach"
+    ):
+        call(beside, "sync_table", bank="b", relation="another")
+
+
+@pytest.mark.parametrize(
+    ("breaks", "problem"),
+    [
+        ("disable trigger user", "the triggers of table public.another are gone or disabled"),
+        ("drop column body", 'table public.another has no column "body"'),
+        ("rename to other", "table public.another is gone, or has another name now"),
+    ],
+)
+def test_a_broken_table_is_refused_once_the_others_are_synced(
+    beside: Connection, breaks: str, problem: str
+) -> None:
+    beside.execute("update another set body = 'Two.'")
+    beside.execute(f"alter table another {breaks}".encode())
+
+    done = rows(beside, BROKEN)
+    (state, _) = call(beside, "attached_tables", bank="b")
+
+    assert done == [("public.another", False), ("public.ticket", True)]
+    assert value(beside, "select count(*) from pgrecall.memory where text = 'Changed.'") == 1
+    assert (state.status, state.problem) == ("broken", problem)
+    with refused(beside, "22023", problem, "attach the table again"):
+        rows(beside, BROKEN)
+
+
+def test_a_table_that_its_caller_may_not_read_keeps_no_other_waiting(beside: Connection) -> None:
+    beside.execute("create role keeper")
+    beside.execute("select pgrecall.create_roles()")
+    beside.execute("grant pgrecall_writer to keeper; grant select on ticket to keeper")
+    beside.execute("set role keeper")
+
+    assert rows(beside, BROKEN) == [("public.another", True), ("public.ticket", True)]
+    assert value(beside, "select count(*) from pgrecall.memory where text = 'Changed.'") == 1
+
+
 def work(dsn: str, seed: int, stop: Event) -> None:
     """Change rows at random, in transactions of up to five statements, some rolled back."""
     chance = random.Random(seed)

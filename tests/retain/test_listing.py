@@ -256,6 +256,97 @@ def test_the_same_of_another_document_holds_once_the_merged_one_is_forgotten(
     assert value(connection, left) == ["c"]
 
 
+def said(connection: Connection, *names: str, **more: Any) -> list[int]:
+    """Retain the same sentence of each of these documents, and merge what is the same."""
+    ids = retain(connection, [{"text": "It is MIT", "source_id": one} | more for one in names])
+    call(connection, "consolidate", bank="b", dry_run=False)
+    return ids
+
+
+def after_merging_the_kept(connection: Connection) -> int:
+    [merged, _] = said(connection, "b", "a")
+    said(connection, "a", context="Licence")
+    return merged
+
+
+def after_updating_the_kept(connection: Connection) -> int:
+    [merged, kept] = said(connection, "b", "a")
+    version = update(connection, kept, tags=["x"])
+    update(connection, version.memory_id, metadata={"page": 3})
+    return merged
+
+
+def after_superseding_the_kept(connection: Connection) -> int:
+    [merged, kept] = said(connection, "b", "a")
+    (other,) = retain(connection, [{"text": "It was MIT", "source_id": "a"}])
+    call(connection, "supersede", bank="b", memory_id=kept, superseded_by=other)
+    return merged
+
+
+def after_forgetting_another_between(connection: Connection) -> int:
+    [merged, _] = said(connection, "b", "c")
+    said(connection, "a")
+    value(connection, "select pgrecall.forget_where('b', source_id => 'c')")
+    return merged
+
+
+def after_merging_it_again(connection: Connection) -> int:
+    after_merging_the_kept(connection)
+    [merged] = said(connection, "b", confidence=0.5)
+    return merged
+
+
+def after_retaining_it_again(connection: Connection) -> int:
+    merged = after_merging_the_kept(connection)
+    retain(connection, [{"text": "It is MIT", "source_id": "b", "confidence": 0.5}])
+    return merged
+
+
+@pytest.mark.parametrize(
+    ("story", "condition"),
+    [
+        (after_merging_the_kept, "source_id = 'a'"),
+        (after_updating_the_kept, "source_id = 'a'"),
+        (after_superseding_the_kept, "source_id = 'a'"),
+        (after_forgetting_another_between, "source_id = 'a'"),
+        (after_merging_it_again, "source_id = 'a'"),
+        (after_retaining_it_again, "source_id = 'a' or confidence < 0.6"),
+    ],
+)
+def test_what_was_merged_holds_whatever_came_of_the_kept(
+    connection: Connection, story: Any, condition: str
+) -> None:
+    create(connection)
+    merged = story(connection)
+
+    value(connection, "select pgrecall.forget_where('b', %s)", condition)
+
+    (held,) = call(connection, "list_memories", bank="b")
+    assert (held.memory_id, held.source_id, held.text) == (merged, "b", "It is MIT")
+    assert (held.superseded_by, held.proof_count) == (None, 1)
+
+
+def test_what_was_merged_stays_ended_with_the_kept(connection: Connection) -> None:
+    create(connection)
+    [_, kept] = said(connection, "b", "a")
+    call(connection, "supersede", bank="b", memory_id=kept)
+
+    value(connection, "select pgrecall.forget_where('b', source_id => 'a')")
+
+    assert call(connection, "list_memories", bank="b") == []
+
+
+def test_where_another_kept_it_what_was_merged_can_be_brought_back(connection: Connection) -> None:
+    create(connection)
+    merged = after_forgetting_another_between(connection)
+    (kept,) = call(connection, "list_memories", bank="b")
+    (ended,) = call(connection, "stored_memories", bank="b", memory_ids=[merged])
+
+    assert (kept.source_id, ended.superseded_by) == ("a", kept.memory_id)
+    (restored,) = call(connection, "unsupersede", bank="b", memory_id=merged)
+    assert (restored.memory_id, restored.valid_to) == (merged, None)
+
+
 def test_the_history_of_a_key_is_forgotten_with_it(bank: Connection) -> None:
     memory_id = id_of(bank, "Bo likes tea")
     update(bank, memory_id, text="Bo likes coffee")

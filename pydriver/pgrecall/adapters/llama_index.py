@@ -112,20 +112,26 @@ class PgrecallVectorStore(BasePydanticVectorStore):
 
         """
         facts = {node.node_id: _fact(node) for node in nodes}
-        former = {one.metadata[_ID]: one for one in self._stored(facts)}
-        new = []
-        for name, fact in facts.items():
-            if (old := former.get(name)) is None:
-                new.append(fact)
-            elif (old.text, old.metadata) != (fact["text"], fact["metadata"]):
-                self._memory.update(self._bank, old.memory_id, **fact)
-        rows = self._memory.retain(self._bank, new) if new else []
-        named = {one.memory_id for one in former.values()}
-        named.update(row.memory_id for row in rows if row.is_new)
-        for row, fact in zip(rows, new, strict=True):
-            if row.memory_id not in named:  # the document was parsed again, into nodes of other ids
-                named.add(row.memory_id)
-                self._memory.update(self._bank, row.memory_id, metadata=fact["metadata"])
+        former = {one.memory_id: one for one in self._stored(facts)}
+        # A text may be that of another node by now: nothing ends before all texts are stored, and
+        # no memory does whose text is among them. After an interruption the next add() goes on.
+        rows = self._memory.retain(self._bank, [*facts.values()])
+        versions: dict[int, int] = {}
+        for row, fact in zip(rows, facts.values(), strict=True):
+            if row.memory_id in versions:
+                continue
+            versions[row.memory_id] = row.memory_id
+            old = former.get(row.memory_id)
+            if not row.is_new and (old is None or old.metadata != fact["metadata"]):
+                changes = {name: fact[name] for name in ("metadata", "embedding") if name in fact}
+                version = self._memory.update(self._bank, row.memory_id, **changes)
+                versions[row.memory_id] = version.memory_id
+        latest = {name: versions[row.memory_id] for name, row in zip(facts, rows, strict=True)}
+        for memory_id, old in former.items():
+            if memory_id not in versions:
+                self._memory.supersede(
+                    self._bank, memory_id, superseded_by=latest[old.metadata[_ID]]
+                )
         return [node.node_id for node in nodes]
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
