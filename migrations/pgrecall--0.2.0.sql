@@ -17311,7 +17311,7 @@ comment on function pgrecall_internal._gated_reports is
 'The reports of a run, with arms below their gates marked as gated.';
 
 create or replace function pgrecall_internal._doubted_reports(
-  reports pgrecall.arm_report[], given jsonb, doubted jsonb)
+  reports pgrecall.arm_report[], arms pgrecall_internal.arm_found[], given jsonb, doubted jsonb)
 returns pgrecall.arm_report[]
 language plpgsql immutable parallel safe
 set search_path from current
@@ -17329,7 +17329,9 @@ begin
         case (reports[n]).arm when 'lexical' then 'embeddings' else 'words' end,
         case (reports[n]).arm when 'lexical' then 'words' else 'embeddings' end));
     end if;
-    if share <= 0.2 and (reports[n]).arm <> 'lexical' then
+    -- An identifier is doubted in every model.
+    if share <= 0.2 and exists (select from unnest(arms) as a
+                                where  a.arm = (reports[n]).arm and a.background < 'infinity') then
       reports[n].hint := coalesce(
         (reports[n]).hint, pgrecall_internal._other_model_hint());
     end if;
@@ -17339,7 +17341,7 @@ end;
 $$;
 comment on function pgrecall_internal._doubted_reports is
 'The reports of a run. The reason of an arm that counts half of its weight or less says so. At a '
-'fifth or less there is a hint, too.';
+'fifth or less there is a hint, too, if another model may help.';
 
 create or replace function pgrecall_internal._path_prefix(via jsonb, memory_id bigint)
 returns table (id text, place bigint)
@@ -17797,7 +17799,8 @@ begin
     weights := pgrecall_internal._doubted_weights(
       request.options -> 'weights', run.arms, (request.options ->> 'doubt')::double precision);
     if weights <> request.options -> 'weights' then
-      arms := pgrecall_internal._doubted_reports(arms, request.options -> 'weights', weights);
+      arms := pgrecall_internal._doubted_reports(
+        arms, run.arms, request.options -> 'weights', weights);
       request.options := jsonb_set(request.options, '{weights}', weights);
     end if;
     hits := pgrecall_internal._answer(request, run.hits);

@@ -798,6 +798,8 @@ def test_embeddings_are_doubted_beside_a_rare_identifier(
 
     assert vote() == pytest.approx((0.1 if is_one else 1) / 61)
     assert vote(doubt=0) == pytest.approx(1 / 61)
+    said = explain(connection, **asked)["semantic"]
+    assert (said.reason.count("hardly do"), said.hint) == (int(is_one), None)
     assert vote(query="what is note") == pytest.approx(1 / 61)
     found = recall(connection, **asked)[:2]
     assert not is_one or {row.text for row in found} == {fact["text"] for fact in far}
