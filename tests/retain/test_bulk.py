@@ -75,7 +75,8 @@ def stored(connection: Connection, bank: str = "b") -> int:
 
 
 def test_a_bulk_load_stores_what_retain_stores(recall: Recall, looked: Connection) -> None:
-    facts = [fact(n, fact_key=f"k{n}") for n in range(60)]
+    # Of an hour each, so that there are links whichever worker comes first.
+    facts = [fact(n, fact_key=f"k{n}", occurred=f"2026-01-05T{n % 24:02}:00Z") for n in range(60)]
     recall.create_bank("one by one")
     recall.retain_many("one by one", facts, batch_size=7)
     recall.maintain("one by one", batch_size=1000)
