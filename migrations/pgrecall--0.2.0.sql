@@ -8194,14 +8194,20 @@ comment on function pgrecall_internal._semantic_search is
 create or replace function pgrecall_internal._has_rare_identifier(
   lexemes text[], terms pgrecall_internal.terms, most integer)
 returns boolean
-language sql immutable parallel safe
-return exists (
-  select from unnest(lexemes) as l
-  -- A digit behind a letter, an underscore, or a dot between two letters or digits and as many:
-  -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05.
-  where  l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}'
-    and  terms.counts[array_position(terms.dimensions, pgrecall_internal._dimension(l))]
-         between 1 and greatest(1, least(most, terms.documents / 20)));
+language plpgsql immutable parallel safe
+set search_path from current
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return exists (
+    select from unnest(lexemes) as l
+    -- A digit behind a letter, an underscore, or a dot between two letters or digits and as many:
+    -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05.
+    where  l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}'
+      and  terms.counts[array_position(terms.dimensions, pgrecall_internal._dimension(l))]
+           between 1 and greatest(1, least(most, terms.documents / 20)));
+end;
+$$;
 comment on function pgrecall_internal._has_rare_identifier is
 'Whether one of the lexemes has the form of an identifier, and at most a twentieth of the '
 'memories, and no more than most, have it.';
