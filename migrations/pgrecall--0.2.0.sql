@@ -1013,8 +1013,9 @@ create type pgrecall.arm_hit as (
 );
 comment on type pgrecall.arm_hit is
 'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
-'(larger is better), and named: the confidence, 0 to 1, that the memory mentions an entity named '
-'in the query, or that a path leads to it from one that does; null where neither. via: the path '
+'(larger is better), and named: the confidence that the memory mentions an entity named in the '
+'query, or that a path leads to it from one that does, times how much the name says, a third where '
+'half of the facts mention it, 1 where an eighth or fewer do; null where neither. via: the path '
 'that led there, as one text of ids in a JSON string, which hybrid_recall() resolves into the '
 'object that a row of its answer has; null where there is none. background: for arms that compare '
 'embeddings, the similarity that a quarter of the bank reaches; infinite where the question has a '
@@ -1267,7 +1268,7 @@ create type pgrecall_internal.named_entity as (
 );
 comment on type pgrecall_internal.named_entity is
 'An entity that a query names, as query_entities() finds it, the position of its name in the '
-'normalised query, and the number of facts that mention it, counted up to 1,000.';
+'normalised query, and the number of facts that mention it.';
 
 create type pgrecall_internal.terms as (
   dimensions integer[],
@@ -4748,10 +4749,11 @@ begin atomic
       ('recency_decay', 'text', '"exponential"', 'exponential, linear',
        'How recency falls with age; linear reaches 0 at twice the half-life.',
        null, null, '{exponential,linear}', true),
-      ('named_boost', 'number', '0.5', '0 to 10',
+      ('named_boost', 'number', '1.5', '0 to 10',
        'How much more a memory counts if it mentions an entity that the query names, or if the '
        'graph leads to it from there: the contributions are multiplied by 1 + named_boost * the '
-       'confidence in the entity * how common it is.',
+       'confidence in the entity * how much its name says: a third where half of the facts mention '
+       'it, two thirds where a quarter does, 1 where an eighth or fewer do.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that the lexical or a semantic arm loses where it can hardly tell '
@@ -6745,7 +6747,11 @@ returns setof pgrecall_internal.named_entity
 language sql stable parallel safe rows 5
 begin atomic
   -- Called in a from clause, so that it is inlined.
-  select n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at, m.count
+  select n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at,
+         case when m.count < 1000 then m.count else greatest(m.count, (
+           select c.mention_count
+           from   pgrecall_internal.entity_count c
+           where  c.bank_id = _named_entities.bank and c.entity_id = n.entity_id)) end
   from (
     select distinct on (q.entity_id)
            q.entity_id, q.phrase, coalesce(q.confidence, 0)::real as confidence, q.starts_at,
@@ -6757,7 +6763,8 @@ begin atomic
   order  by n.entity_id;
 end;
 comment on function pgrecall_internal._named_entities is
-'The entities that a normalised query names, each by its longest name.';
+'The entities that a normalised query names, each by its longest name, with the number of facts '
+'that mention it: 1,000 or more as bank_statistics() counts them.';
 
 create or replace function pgrecall.query_entities(bank text, query text)
 returns setof pgrecall.query_entity
@@ -7576,7 +7583,7 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  -- A search costs as much as ten mentions read; mentions are counted up to 1,000.
+  -- A search costs as much as ten mentions read.
   most constant integer := least(10 * cardinality(hits), 999);
 begin
   if request.named = '{}' or hits = '{}' then
@@ -7589,10 +7596,11 @@ begin
                as h(arm, memory_id, rank, score, named, via, background, place)
     ),
     entity as materialized (
-      -- The graph leads on from a rare name. From a common one its mass spreads too thin.
+      -- A name that half of the facts mention counts a third, one that an eighth mentions in full.
       select q.entity_id, q.mentions as count,
-             q.confidence * (1 - pgrecall_internal._rarity(
-               q.mentions, coalesce((request.memory_terms).documents, 1))) as confidence
+             q.confidence / 3 * least(3, greatest(1, ln(
+               greatest((request.memory_terms).documents, 1) / greatest(q.mentions, 1)::float8)
+               / ln(2::float8))) as confidence
       from   unnest(request.named) as q
     ),
     named as materialized (
@@ -7637,8 +7645,44 @@ end;
 $$;
 comment on function pgrecall_internal._named_hits is
 'The hits, each with the confidence that its memory mentions an entity named in the query, or that '
-'a path of mentions, relations and causes leads to it from one that does, times how common the '
-'entity is: 1 - its rarity.';
+'a path of mentions, relations and causes leads to it from one that does, times how much the name '
+'says: a third of the binary logarithm of how many facts there are for each that mentions the '
+'entity, at least a third and at most 1.';
+
+create or replace function pgrecall_internal._about(request pgrecall_internal.request)
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  if request.named = '{}' then
+    return '{}';
+  end if;
+  return array(
+    select m.memory_id
+    from (
+      select q.entity_id
+      from   unnest(request.named) as q
+      where  q.mentions < least(1000, (request.memory_terms).documents / 4.0)
+      order  by q.mentions
+    ) as e
+    cross  join lateral (
+      select x.memory_id
+      from   pgrecall.mention x
+      where  x.bank_id = (request.bank).bank_id and x.entity_id = e.entity_id
+      limit  1000
+    ) as m
+    limit  1000
+  );
+end;
+$$;
+comment on function pgrecall_internal._about is
+'Memories, at most 1,000, that mention an entity named in the query which fewer than 1,000 mention '
+'and less than a quarter of all: among the nearest of all memories there may be few of them. Those '
+'of the rarest entities are first.';
 
 create or replace function pgrecall_internal._doubted_weights(
   weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision)
@@ -7969,6 +8013,7 @@ declare
   horizon     double precision;
   is_short    boolean;
   are_questions boolean;
+  about       bigint[] := pgrecall_internal._about(request);
   direction   halfvec := case when bank.embedding_mean is null then
     pgrecall_internal._question_direction(bank.embedding_model, bank.embedding_dimensions) end;
   most        double precision;
@@ -8140,6 +8185,35 @@ begin
     exit when horizon is null or horizon <= coalesce(scores[depth], floor);
     fetched := case when by_index then 2 else 10 end * fetched;
   end loop;
+
+  if about <> '{}' then
+    select coalesce(array_agg(u.id order by u.score desc, u.id desc), '{}'),
+           coalesce(array_agg(u.score order by u.score desc, u.id desc), '{}')
+    into   memory_ids, scores
+    from (
+      select x.id, max(x.score) as score
+      from (
+        select * from unnest(memory_ids, scores) as f(id, score)
+        union all
+        (select e.memory_id, pgrecall_internal._similarity(
+                  1 - (e.embedding <=> _semantic_search.embedding), low, high)
+         from   pgrecall.embedding e
+         where  e.bank_id = bank.bank_id and e.memory_id = any (about) and e.model = searched
+           and  e.fact_type = any (request.fact_types)
+         order  by 2 desc
+         limit  (depth + 1) / 2)
+      ) as x
+      where  x.score >= floor
+      group  by x.id
+    ) as u;
+    if not pgrecall_internal._are_visible(request, memory_ids) then
+      select coalesce(array_agg(memory_ids[p.place] order by p.n), '{}'),
+             coalesce(array_agg(scores[p.place] order by p.n), '{}')
+      into   memory_ids, scores
+      from   unnest(pgrecall_internal._visible_places(request, memory_ids, 2 * depth))
+               with ordinality as p(place, n);
+    end if;
+  end if;
 
   -- In less than half a sample, the best hits are too large a part. In the order of the index by
   -- fact type, no more rows are read than sampled, however few a type has.
@@ -8464,6 +8538,18 @@ declare
                     and  %5$s
                   order  by %2$s
                   limit  greatest(300, $4))
+                 union all
+                 (select x.*
+                  from   unnest($11) as a(id)
+                  cross  join lateral (
+                    select m.memory_id, %1$s
+                    from   pgrecall.memory m
+                    where  m.bank_id = $1 and m.memory_id = a.id
+                      and  m.fact_type = {fact_type} and m.occurred is %4$s
+                      and  %2$s < upper($5) + $8 and %3$s > lower($5) - interval '3 days'
+                      and  %5$s
+                    limit  1
+                  ) as x)
                $sql$,
                v.range, v.start, v.finish, v.present, visible_sql),
              E'\nunion all\n')
@@ -8495,16 +8581,23 @@ begin
             and  e.memory_id = any (array(select x.memory_id from near x))
         ) as n
         group  by n.memory_id
-      )
-      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
-             array_agg(t.score order by t.score desc, t.memory_id desc)
-      from (
+      ),
+      scored as materialized (
         select a.memory_id,
                a.proximity * case when $6 is null then 1 else 0.75 + 0.25 * coalesce(
                  pgrecall_internal._similarity(a.cosine, $9, $10), 0) end as score
         from   alike a
-        order  by 2 desc, 1 desc
-        limit  $4
+      )
+      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
+             array_agg(t.score order by t.score desc, t.memory_id desc)
+      from (
+        (select s.* from scored s order by s.score desc, s.memory_id desc limit $4)
+        union
+        (select s.*
+         from   scored s
+         where  s.memory_id in (select unnest($11))
+         order  by s.score desc, s.memory_id desc
+         limit  ($4 + 1) / 2)
       ) as t
     $sql$,
     case when fact_types is null
@@ -8515,7 +8608,8 @@ end;
 $$;
 comment on function pgrecall_internal._temporal_sql is
 'The search of a window as SQL: bank $1, as_of $2, filter $3, depth $4, window $5, embedding $6, '
-'model $7, slack $8, low and high cosine $9 and $10. Without fact_types, $3 holds these.';
+'model $7, slack $8, low and high cosine $9 and $10, memories that are looked at in '
+'any case, and of which half of depth are returned, too, $11. Without fact_types, $3 holds these.';
 
 -- The search without a filter, by occurred alone, is planned once a session, any other for each
 -- recall.
@@ -8525,7 +8619,8 @@ begin
     $sql$
       create or replace function %s(
         bank text, as_of timestamptz, fact_types text[], depth integer, during tstzrange,
-        embedding halfvec, model text, slack interval, low double precision, high double precision)
+        embedding halfvec, model text, slack interval, low double precision, high double precision,
+        about bigint[])
       returns table (memory_ids bigint[], scores double precision[])
       language plpgsql stable parallel safe rows 1
       set search_path from current
@@ -8557,6 +8652,7 @@ declare
   bank   constant pgrecall.bank := request.bank;
   model  constant text := coalesce(bank.embedding_model, '');
   during tstzrange := request.during;
+  about  bigint[];
 begin
   result.is_run := during is not null;
   if is_planned then
@@ -8571,19 +8667,20 @@ begin
     case when lower(during) >= '4700-01-01 BC' then lower(during) else '-infinity' end,
     case when upper(during) <= '294000-01-01' then upper(during) else 'infinity' end,
     case when upper_inc(during) then '[]' else '[)' end);
+  about := pgrecall_internal._about(request);
   if request.filter is null and request.options ->> 'time_basis' = 'occurred' then
     select n.memory_ids, n.scores
     into   result.memory_ids, result.scores
     from   pgrecall_internal._occurred_near(
              bank.bank_id, request.as_of, request.fact_types, request.depth, during,
              request.embedding, model, pgrecall_internal._slack_after(during), bank.low_cosine,
-             bank.high_cosine) as n;
+             bank.high_cosine, about) as n;
   else
     execute pgrecall_internal._temporal_sql(
       request.options ->> 'time_basis', request.visible_sql, request.fact_types)
     into    result.memory_ids, result.scores
     using   bank.bank_id, request.as_of, request.filter, request.depth, during, request.embedding,
-            model, pgrecall_internal._slack_after(during), bank.low_cosine, bank.high_cosine;
+            model, pgrecall_internal._slack_after(during), bank.low_cosine, bank.high_cosine, about;
   end if;
   return result;
 end;
@@ -10274,7 +10371,7 @@ begin
         (select m.memory_id, false, null, null::bigint, 1::double precision
          from   pgrecall.mention m
          where  n.unasked < steps and m.bank_id = bank and m.entity_id = n.id
-         limit  n.most)
+         limit  n.most + 1)
         union all
         select r.id, true, r.label, r.memory_id, r.confidence
         from (
@@ -10448,8 +10545,8 @@ end;
 $$;
 comment on function pgrecall_internal._entity_masses is
 'The entities that a query names with the mass that each starts with, together 1: confidence over '
-'the number of facts that mention it, counted up to 1,000, or that hold the rarest word of its '
-'name, whichever is more. sure: the share of those facts that mention it, summed, at most 1.';
+'the number of facts that mention it, or that hold the rarest word of its name, whichever is more. '
+'sure: the share of those facts that mention it, summed, at most 1.';
 
 create or replace function pgrecall_internal._graph_search(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],

@@ -60,7 +60,7 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  -- A search costs as much as ten mentions read; mentions are counted up to 1,000.
+  -- A search costs as much as ten mentions read.
   most constant integer := least(10 * cardinality(hits), 999);
 begin
   if request.named = '{}' or hits = '{}' then
@@ -73,10 +73,11 @@ begin
                as h(arm, memory_id, rank, score, named, via, background, place)
     ),
     entity as materialized (
-      -- The graph leads on from a rare name. From a common one its mass spreads too thin.
+      -- A name that half of the facts mention counts a third, one that an eighth mentions in full.
       select q.entity_id, q.mentions as count,
-             q.confidence * (1 - pgrecall_internal._rarity(
-               q.mentions, coalesce((request.memory_terms).documents, 1))) as confidence
+             q.confidence / 3 * least(3, greatest(1, ln(
+               greatest((request.memory_terms).documents, 1) / greatest(q.mentions, 1)::float8)
+               / ln(2::float8))) as confidence
       from   unnest(request.named) as q
     ),
     named as materialized (
@@ -121,8 +122,44 @@ end;
 $$;
 comment on function pgrecall_internal._named_hits is
 'The hits, each with the confidence that its memory mentions an entity named in the query, or that '
-'a path of mentions, relations and causes leads to it from one that does, times how common the '
-'entity is: 1 - its rarity.';
+'a path of mentions, relations and causes leads to it from one that does, times how much the name '
+'says: a third of the binary logarithm of how many facts there are for each that mentions the '
+'entity, at least a third and at most 1.';
+
+create or replace function pgrecall_internal._about(request pgrecall_internal.request)
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  if request.named = '{}' then
+    return '{}';
+  end if;
+  return array(
+    select m.memory_id
+    from (
+      select q.entity_id
+      from   unnest(request.named) as q
+      where  q.mentions < least(1000, (request.memory_terms).documents / 4.0)
+      order  by q.mentions
+    ) as e
+    cross  join lateral (
+      select x.memory_id
+      from   pgrecall.mention x
+      where  x.bank_id = (request.bank).bank_id and x.entity_id = e.entity_id
+      limit  1000
+    ) as m
+    limit  1000
+  );
+end;
+$$;
+comment on function pgrecall_internal._about is
+'Memories, at most 1,000, that mention an entity named in the query which fewer than 1,000 mention '
+'and less than a quarter of all: among the nearest of all memories there may be few of them. Those '
+'of the rarest entities are first.';
 
 create or replace function pgrecall_internal._doubted_weights(
   weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision)

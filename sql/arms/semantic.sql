@@ -97,6 +97,7 @@ declare
   horizon     double precision;
   is_short    boolean;
   are_questions boolean;
+  about       bigint[] := pgrecall_internal._about(request);
   direction   halfvec := case when bank.embedding_mean is null then
     pgrecall_internal._question_direction(bank.embedding_model, bank.embedding_dimensions) end;
   most        double precision;
@@ -268,6 +269,35 @@ begin
     exit when horizon is null or horizon <= coalesce(scores[depth], floor);
     fetched := case when by_index then 2 else 10 end * fetched;
   end loop;
+
+  if about <> '{}' then
+    select coalesce(array_agg(u.id order by u.score desc, u.id desc), '{}'),
+           coalesce(array_agg(u.score order by u.score desc, u.id desc), '{}')
+    into   memory_ids, scores
+    from (
+      select x.id, max(x.score) as score
+      from (
+        select * from unnest(memory_ids, scores) as f(id, score)
+        union all
+        (select e.memory_id, pgrecall_internal._similarity(
+                  1 - (e.embedding <=> _semantic_search.embedding), low, high)
+         from   pgrecall.embedding e
+         where  e.bank_id = bank.bank_id and e.memory_id = any (about) and e.model = searched
+           and  e.fact_type = any (request.fact_types)
+         order  by 2 desc
+         limit  (depth + 1) / 2)
+      ) as x
+      where  x.score >= floor
+      group  by x.id
+    ) as u;
+    if not pgrecall_internal._are_visible(request, memory_ids) then
+      select coalesce(array_agg(memory_ids[p.place] order by p.n), '{}'),
+             coalesce(array_agg(scores[p.place] order by p.n), '{}')
+      into   memory_ids, scores
+      from   unnest(pgrecall_internal._visible_places(request, memory_ids, 2 * depth))
+               with ordinality as p(place, n);
+    end if;
+  end if;
 
   -- In less than half a sample, the best hits are too large a part. In the order of the index by
   -- fact type, no more rows are read than sampled, however few a type has.

@@ -73,6 +73,18 @@ declare
                     and  %5$s
                   order  by %2$s
                   limit  greatest(300, $4))
+                 union all
+                 (select x.*
+                  from   unnest($11) as a(id)
+                  cross  join lateral (
+                    select m.memory_id, %1$s
+                    from   pgrecall.memory m
+                    where  m.bank_id = $1 and m.memory_id = a.id
+                      and  m.fact_type = {fact_type} and m.occurred is %4$s
+                      and  %2$s < upper($5) + $8 and %3$s > lower($5) - interval '3 days'
+                      and  %5$s
+                    limit  1
+                  ) as x)
                $sql$,
                v.range, v.start, v.finish, v.present, visible_sql),
              E'\nunion all\n')
@@ -104,16 +116,23 @@ begin
             and  e.memory_id = any (array(select x.memory_id from near x))
         ) as n
         group  by n.memory_id
-      )
-      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
-             array_agg(t.score order by t.score desc, t.memory_id desc)
-      from (
+      ),
+      scored as materialized (
         select a.memory_id,
                a.proximity * case when $6 is null then 1 else 0.75 + 0.25 * coalesce(
                  pgrecall_internal._similarity(a.cosine, $9, $10), 0) end as score
         from   alike a
-        order  by 2 desc, 1 desc
-        limit  $4
+      )
+      select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
+             array_agg(t.score order by t.score desc, t.memory_id desc)
+      from (
+        (select s.* from scored s order by s.score desc, s.memory_id desc limit $4)
+        union
+        (select s.*
+         from   scored s
+         where  s.memory_id in (select unnest($11))
+         order  by s.score desc, s.memory_id desc
+         limit  ($4 + 1) / 2)
       ) as t
     $sql$,
     case when fact_types is null
@@ -124,7 +143,8 @@ end;
 $$;
 comment on function pgrecall_internal._temporal_sql is
 'The search of a window as SQL: bank $1, as_of $2, filter $3, depth $4, window $5, embedding $6, '
-'model $7, slack $8, low and high cosine $9 and $10. Without fact_types, $3 holds these.';
+'model $7, slack $8, low and high cosine $9 and $10, memories that are looked at in '
+'any case, and of which half of depth are returned, too, $11. Without fact_types, $3 holds these.';
 
 -- The search without a filter, by occurred alone, is planned once a session, any other for each
 -- recall.
@@ -134,7 +154,8 @@ begin
     $sql$
       create or replace function %s(
         bank text, as_of timestamptz, fact_types text[], depth integer, during tstzrange,
-        embedding halfvec, model text, slack interval, low double precision, high double precision)
+        embedding halfvec, model text, slack interval, low double precision, high double precision,
+        about bigint[])
       returns table (memory_ids bigint[], scores double precision[])
       language plpgsql stable parallel safe rows 1
       set search_path from current
@@ -166,6 +187,7 @@ declare
   bank   constant pgrecall.bank := request.bank;
   model  constant text := coalesce(bank.embedding_model, '');
   during tstzrange := request.during;
+  about  bigint[];
 begin
   result.is_run := during is not null;
   if is_planned then
@@ -180,19 +202,20 @@ begin
     case when lower(during) >= '4700-01-01 BC' then lower(during) else '-infinity' end,
     case when upper(during) <= '294000-01-01' then upper(during) else 'infinity' end,
     case when upper_inc(during) then '[]' else '[)' end);
+  about := pgrecall_internal._about(request);
   if request.filter is null and request.options ->> 'time_basis' = 'occurred' then
     select n.memory_ids, n.scores
     into   result.memory_ids, result.scores
     from   pgrecall_internal._occurred_near(
              bank.bank_id, request.as_of, request.fact_types, request.depth, during,
              request.embedding, model, pgrecall_internal._slack_after(during), bank.low_cosine,
-             bank.high_cosine) as n;
+             bank.high_cosine, about) as n;
   else
     execute pgrecall_internal._temporal_sql(
       request.options ->> 'time_basis', request.visible_sql, request.fact_types)
     into    result.memory_ids, result.scores
     using   bank.bank_id, request.as_of, request.filter, request.depth, during, request.embedding,
-            model, pgrecall_internal._slack_after(during), bank.low_cosine, bank.high_cosine;
+            model, pgrecall_internal._slack_after(during), bank.low_cosine, bank.high_cosine, about;
   end if;
   return result;
 end;

@@ -202,7 +202,7 @@ begin
         (select m.memory_id, false, null, null::bigint, 1::double precision
          from   pgrecall.mention m
          where  n.unasked < steps and m.bank_id = bank and m.entity_id = n.id
-         limit  n.most)
+         limit  n.most + 1)
         union all
         select r.id, true, r.label, r.memory_id, r.confidence
         from (

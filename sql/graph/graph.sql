@@ -86,8 +86,8 @@ end;
 $$;
 comment on function pgrecall_internal._entity_masses is
 'The entities that a query names with the mass that each starts with, together 1: confidence over '
-'the number of facts that mention it, counted up to 1,000, or that hold the rarest word of its '
-'name, whichever is more. sure: the share of those facts that mention it, summed, at most 1.';
+'the number of facts that mention it, or that hold the rarest word of its name, whichever is more. '
+'sure: the share of those facts that mention it, summed, at most 1.';
 
 create or replace function pgrecall_internal._graph_search(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],

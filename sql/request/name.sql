@@ -156,7 +156,11 @@ returns setof pgrecall_internal.named_entity
 language sql stable parallel safe rows 5
 begin atomic
   -- Called in a from clause, so that it is inlined.
-  select n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at, m.count
+  select n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at,
+         case when m.count < 1000 then m.count else greatest(m.count, (
+           select c.mention_count
+           from   pgrecall_internal.entity_count c
+           where  c.bank_id = _named_entities.bank and c.entity_id = n.entity_id)) end
   from (
     select distinct on (q.entity_id)
            q.entity_id, q.phrase, coalesce(q.confidence, 0)::real as confidence, q.starts_at,
@@ -168,7 +172,8 @@ begin atomic
   order  by n.entity_id;
 end;
 comment on function pgrecall_internal._named_entities is
-'The entities that a normalised query names, each by its longest name.';
+'The entities that a normalised query names, each by its longest name, with the number of facts '
+'that mention it: 1,000 or more as bank_statistics() counts them.';
 
 create or replace function pgrecall.query_entities(bank text, query text)
 returns setof pgrecall.query_entity

@@ -26,8 +26,9 @@ create type pgrecall.arm_hit as (
 );
 comment on type pgrecall.arm_hit is
 'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
-'(larger is better), and named: the confidence, 0 to 1, that the memory mentions an entity named '
-'in the query, or that a path leads to it from one that does; null where neither. via: the path '
+'(larger is better), and named: the confidence that the memory mentions an entity named in the '
+'query, or that a path leads to it from one that does, times how much the name says, a third where '
+'half of the facts mention it, 1 where an eighth or fewer do; null where neither. via: the path '
 'that led there, as one text of ids in a JSON string, which hybrid_recall() resolves into the '
 'object that a row of its answer has; null where there is none. background: for arms that compare '
 'embeddings, the similarity that a quarter of the bank reaches; infinite where the question has a '
@@ -280,7 +281,7 @@ create type pgrecall_internal.named_entity as (
 );
 comment on type pgrecall_internal.named_entity is
 'An entity that a query names, as query_entities() finds it, the position of its name in the '
-'normalised query, and the number of facts that mention it, counted up to 1,000.';
+'normalised query, and the number of facts that mention it.';
 
 create type pgrecall_internal.terms as (
   dimensions integer[],

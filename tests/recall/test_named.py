@@ -1,0 +1,140 @@
+"""Whom a question names: how much the name says, and what is found of who is seldom mentioned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sqlcalls import Connection, call, create, retain
+
+NEAR, FAR = [1.0, 0.1], [0.5, 1.0]
+ASKED = [1.0, 0.0]
+
+
+def crowd(count: int, **fields: Any) -> list[dict[str, Any]]:
+    """Return facts that are nearer to what is asked than those about Ana."""
+    return [{"text": f"note {n}", "embedding": NEAR, **fields} for n in range(count)]
+
+
+def of_arm(connection: Connection, arm: str, query: str, **options: Any) -> dict[int, Any]:
+    rows = call(connection, "arm_hits", bank="b", query=query, **options)
+    return {row.memory_id: row for row in rows if row.arm == arm}
+
+
+@pytest.mark.parametrize(
+    ("others", "factor"), [(0, 1 / 3), (1, 1 / 3), (3, 2 / 3), (7, 1), (99, 1)]
+)
+def test_a_name_says_more_the_fewer_facts_mention_it(
+    connection: Connection, others: int, factor: float
+) -> None:
+    create(connection)
+    (ana,) = retain(connection, [{"text": "she moved", "entities": ["Ana"]}])
+    retain(connection, [{"text": f"note {n}"} for n in range(others)])
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    hits = of_arm(connection, "lexical", "has Ana moved?")
+
+    assert hits[ana].named == pytest.approx(factor)
+
+
+def test_what_a_name_says_is_known_beyond_a_thousand_mentions(connection: Connection) -> None:
+    create(connection)
+    retain(connection, [{"text": f"entry {n}", "entities": ["Ana"]} for n in range(1200)])
+    retain(connection, [{"text": f"note {n}"} for n in range(1200)])
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    hits = of_arm(connection, "lexical", "Ana entry")
+
+    # Half of all mention her, not 1,000 of 2,400.
+    assert [hit.named for hit in hits.values()] == pytest.approx([1 / 3] * len(hits))
+    assert hits
+
+
+def test_facts_about_who_is_named_are_found_behind_a_nearer_crowd(connection: Connection) -> None:
+    create(connection)
+    retain(connection, crowd(60))
+    ana, ended = retain(
+        connection,
+        [
+            {"text": "she sails", "embedding": FAR, "entities": ["Ana"]},
+            {"text": "she rows", "embedding": FAR, "entities": ["Ana"]},
+        ],
+    )
+    call(connection, "forget", bank="b", memory_ids=[ended])
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+    options = {"embedding": ASKED, "depth": 20}
+
+    named = of_arm(connection, "semantic", "What of Ana?", **options)
+    unnamed = of_arm(connection, "semantic", "What of it?", **options)
+
+    assert named.keys() - unnamed.keys() == {ana}
+    assert named[ana].rank == 21
+    assert named[ana].score == pytest.approx(0.5 / (0.5**2 + 1) ** 0.5, abs=1e-3)
+
+
+def test_a_fact_about_who_is_named_must_pass_what_all_must(connection: Connection) -> None:
+    create(connection)
+    retain(connection, crowd(60))
+    (ana,) = retain(connection, [{"text": "she sails", "embedding": FAR, "entities": ["Ana"]}])
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+    options = {"embedding": ASKED, "depth": 20}
+
+    def found(**more: Any) -> bool:
+        return ana in of_arm(connection, "semantic", "What of Ana?", **options, **more)
+
+    assert found()
+    assert not found(similarity_floor=0.5)
+    assert not found(filter="text like 'note%'")
+    assert not found(fact_types=["event"])
+    assert not found(as_of="2020-01-01T00:00Z")
+
+
+def test_what_everybody_mentions_has_no_place_of_its_own(connection: Connection) -> None:
+    create(connection)
+    retain(connection, crowd(30, entities=["Ana"]) + crowd(30, context="of others"))
+    (far,) = retain(connection, [{"text": "she sails", "embedding": FAR, "entities": ["Ana"]}])
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    hits = of_arm(connection, "semantic", "What of Ana?", embedding=ASKED, depth=20)
+
+    assert far not in hits
+
+
+def test_a_window_is_searched_for_facts_about_who_is_named(connection: Connection) -> None:
+    create(connection)
+    later = {"occurred": "2026-03-20"}
+    (ana,) = retain(
+        connection,
+        [{"text": "she sails", "embedding": FAR, "entities": ["Ana"], "occurred": "2026-03-02"}],
+    )
+    (before,) = retain(
+        connection,
+        [{"text": "she rows", "embedding": FAR, "entities": ["Ana"], "occurred": "2026-01-02"}],
+    )
+    # More than a window is searched for, and all of them begin later.
+    retain(connection, crowd(1100, **later))
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+    options = {"embedding": ASKED, "during": "[2026-03-01, 2026-04-01)"}
+
+    named = of_arm(connection, "temporal", "What did Ana do in March?", **options)
+    filtered = of_arm(
+        connection, "temporal", "What did Ana do in March?", filter="confidence > 0.5", **options
+    )
+    unnamed = of_arm(connection, "temporal", "What was done in March?", **options)
+
+    assert ana in named
+    assert ana in filtered
+    assert ana not in unnamed
+    assert before not in named
+
+
+def test_a_hub_passes_nothing_on_rather_than_to_the_oldest(connection: Connection) -> None:
+    create(connection)
+    retain(connection, [{"text": f"entry {n}", "entities": ["Ana"]} for n in range(600)])
+    retain(connection, [{"text": f"note {n}"} for n in range(50)])
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    hits = of_arm(connection, "graph", "What of Ana?", arms=["graph"])
+
+    assert hits == {}
