@@ -781,6 +781,7 @@ class AsyncRecall:
 
     async def _build_indexes(self, load: bulk.Load, client: AsyncRecall, bank: str) -> list[str]:
         """Build the indexes that are due; return the statements that the role may not run."""
+        failed: list[str] = []
         while True:
             steps = await self._run(calls.operations.index_plan(bank))
             if not steps and not await self._run(calls.operations.index_builds()):
@@ -794,7 +795,13 @@ class AsyncRecall:
                     step.statement for step in await self._run(calls.operations.index_plan(bank))
                 ]
             except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
-                steps = []  # another load has done it
+                # Another load does it, unless the same fails when nobody builds any more.
+                statements = [step.statement for step in steps]
+                if statements == failed:
+                    raise
+                failed, steps = statements, []
+                while await self._run(calls.operations.index_builds()):
+                    await asyncio.sleep(bulk.POLL_SECONDS)
             if not steps:
                 await asyncio.sleep(bulk.POLL_SECONDS)
 

@@ -773,6 +773,7 @@ class Recall:
 
     def _build_indexes(self, load: bulk.Load, client: Recall, bank: str) -> list[str]:
         """Build the indexes that are due; return the statements that the role may not run."""
+        failed: list[str] = []
         while True:
             steps = self._run(calls.operations.index_plan(bank))
             if not steps and not self._run(calls.operations.index_builds()):
@@ -784,7 +785,13 @@ class Recall:
             except psycopg.errors.InsufficientPrivilege:
                 return [step.statement for step in self._run(calls.operations.index_plan(bank))]
             except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
-                steps = []  # another load has done it
+                # Another load does it, unless the same fails when nobody builds any more.
+                statements = [step.statement for step in steps]
+                if statements == failed:
+                    raise
+                failed, steps = statements, []
+                while self._run(calls.operations.index_builds()):
+                    time.sleep(bulk.POLL_SECONDS)
             if not steps:
                 time.sleep(bulk.POLL_SECONDS)
 

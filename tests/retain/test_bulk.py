@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from pgrecall import AsyncRecall, BankNotFound, InvalidArgument, InvalidFact, Recall, RecallError
 from pgrecall.command import main
@@ -368,6 +369,20 @@ def test_a_load_waits_for_the_index_that_another_one_builds(
     assert [done[name].indexed for name in threads] == [1, 0]
     assert sum(one.linked for one in done.values()) == 160
     assert recall.pending_links("b") == 0
+
+
+def test_a_build_that_fails_each_time_ends_the_load(recall: Recall, looked: Connection) -> None:
+    recall.configure_bank("b", {"hnsw_threshold": 50})
+    recall.retain_bulk("b", map(fact, range(80)), link="deferred")
+    [step] = recall.index_plan("b")
+    name = sql.Identifier("pgrecall_internal", step.index_name)
+    looked.execute(sql.SQL("create view {} as select 1").format(name))
+
+    with pytest.raises(psycopg.errors.DuplicateTable, match=step.index_name):
+        recall.retain_bulk("b", [])
+
+    looked.execute(sql.SQL("drop view {}").format(name))
+    assert recall.retain_bulk("b", []).linked == 80
 
 
 def test_who_does_not_own_the_tables_is_told_what_is_due(
