@@ -49,6 +49,21 @@ end;
 $$;
 comment on function pgrecall_internal._ranked is 'The rows of an arm that is called alone.';
 
+create or replace function pgrecall_internal._name_weights(request pgrecall_internal.request)
+returns table (entity_id bigint, mentions bigint, weight double precision)
+language sql stable parallel safe rows 5
+begin atomic
+  -- Called in a from clause, so that it is inlined.
+  select q.entity_id, q.mentions,
+         q.confidence / 3 * least(3, greatest(1, ln(
+           greatest((request.memory_terms).documents, 1) / greatest(q.mentions, 1)::float8)
+           / ln(2::float8)))
+  from   unnest(request.named) as q;
+end;
+comment on function pgrecall_internal._name_weights is
+'How much each name in a query says: the confidence in its entity times a third of the binary '
+'logarithm of how many facts there are for each that mentions it, at least a third and at most 1.';
+
 create or replace function pgrecall_internal._named_hits(
   request pgrecall_internal.request, hits pgrecall.arm_hit[])
 returns pgrecall.arm_hit[]
@@ -73,27 +88,22 @@ begin
                as h(arm, memory_id, rank, score, named, via, background, place)
     ),
     entity as materialized (
-      -- A name that half of the facts mention counts a third, one that an eighth mentions in full.
-      select q.entity_id, q.mentions as count,
-             q.confidence / 3 * least(3, greatest(1, ln(
-               greatest((request.memory_terms).documents, 1) / greatest(q.mentions, 1)::float8)
-               / ln(2::float8))) as confidence
-      from   unnest(request.named) as q
+      select n.entity_id, n.mentions, n.weight from pgrecall_internal._name_weights(request) as n
     ),
     named as materialized (
-      select m.memory_id, max(e.confidence)::real as confidence
+      select m.memory_id, sum(e.weight)::real as weight
       from   entity e
       cross  join lateral (
         -- The mentions of the entity, or if these are many more than the hits, one search for each
         -- hit.
         select x.memory_id
         from   pgrecall.mention x
-        where  e.count <= most and x.bank_id = (request.bank).bank_id
+        where  e.mentions <= most and x.bank_id = (request.bank).bank_id
           and  x.entity_id = e.entity_id
         union  all
         select h.memory_id
         from   (select distinct x.memory_id from hit x) as h
-        where  e.count > most and coalesce(
+        where  e.mentions > most and coalesce(
                  (select true
                   from   pgrecall.mention x
                   where  x.bank_id = (request.bank).bank_id and x.memory_id = h.memory_id
@@ -103,8 +113,8 @@ begin
       group  by m.memory_id
     )
     select (h.arm, h.memory_id, h.rank, h.score,
-            greatest(n.confidence, f.confidence, case when h.via is not null then (
-              select max(e.confidence) from entity e
+            greatest(n.weight, f.weight, case when h.via is not null then (
+              select max(e.weight) from entity e
               where  'e' || e.entity_id = o.element) end)::real,
             h.via, h.background)::pgrecall.arm_hit
     from   hit h
@@ -121,13 +131,11 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._named_hits is
-'The hits, each with the confidence that its memory mentions an entity named in the query, or that '
-'a path of mentions, relations and causes leads to it from one that does, times how much the name '
-'says: a third of the binary logarithm of how many facts there are for each that mentions the '
-'entity, at least a third and at most 1.';
+'The hits, each with the weights of the names whose entities its memory mentions, summed, or those '
+'of a memory or an entity from which a path of mentions, relations and causes leads to it.';
 
-create or replace function pgrecall_internal._about(request pgrecall_internal.request)
-returns bigint[]
+create or replace function pgrecall_internal._about(
+  request pgrecall_internal.request, out memory_ids bigint[], out weights double precision[])
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -136,15 +144,18 @@ set plan_cache_mode = force_generic_plan
 as $$
 begin
   if request.named = '{}' then
-    return '{}';
+    return;
   end if;
-  return array(
-    select m.memory_id
+  select array_agg(f.memory_id), array_agg(f.weight)
+  into   memory_ids, weights
+  from (
+    select m.memory_id, sum(e.weight) as weight
     from (
-      select q.entity_id
-      from   unnest(request.named) as q
-      where  q.mentions < least(1000, (request.memory_terms).documents / 4.0)
-      order  by q.mentions
+      select n.entity_id, n.weight
+      from   pgrecall_internal._name_weights(request) as n
+      where  n.mentions < least(1000, (request.memory_terms).documents / 4.0)
+      order  by n.weight desc, n.mentions
+      limit  10
     ) as e
     cross  join lateral (
       select x.memory_id
@@ -152,14 +163,16 @@ begin
       where  x.bank_id = (request.bank).bank_id and x.entity_id = e.entity_id
       limit  1000
     ) as m
+    group  by m.memory_id
+    order  by 2 desc, 1 desc
     limit  1000
-  );
+  ) as f;
 end;
 $$;
 comment on function pgrecall_internal._about is
 'Memories, at most 1,000, that mention an entity named in the query which fewer than 1,000 mention '
-'and less than a quarter of all: among the nearest of all memories there may be few of them. Those '
-'of the rarest entities are first.';
+'and less than a quarter of all, with the weights of these names, summed; null where there are '
+'none. Among the nearest of all memories there may be few of them.';
 
 create or replace function pgrecall_internal._doubted_weights(
   weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision)

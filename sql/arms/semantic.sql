@@ -79,6 +79,7 @@ declare
   depth       integer := request.depth;
   searched    text := coalesce(bank.embedding_model, '');  -- the model
   floor       double precision := (request.options ->> 'similarity_floor')::double precision;
+  named_boost double precision := (request.options ->> 'named_boost')::double precision;
   low         double precision := bank.low_cosine;
   high        double precision := bank.high_cosine;
   exact_limit bigint := (request.options ->> 'exact_limit')::bigint;
@@ -97,7 +98,7 @@ declare
   horizon     double precision;
   is_short    boolean;
   are_questions boolean;
-  about       bigint[] := pgrecall_internal._about(request);
+  about       record := pgrecall_internal._about(request);
   direction   halfvec := case when bank.embedding_mean is null then
     pgrecall_internal._question_direction(bank.embedding_model, bank.embedding_dimensions) end;
   most        double precision;
@@ -270,7 +271,7 @@ begin
     fetched := case when by_index then 2 else 10 end * fetched;
   end loop;
 
-  if about <> '{}' then
+  if about.memory_ids is not null then
     select coalesce(array_agg(u.id order by u.score desc, u.id desc), '{}'),
            coalesce(array_agg(u.score order by u.score desc, u.id desc), '{}')
     into   memory_ids, scores
@@ -279,12 +280,16 @@ begin
       from (
         select * from unnest(memory_ids, scores) as f(id, score)
         union all
-        (select e.memory_id, pgrecall_internal._similarity(
-                  1 - (e.embedding <=> _semantic_search.embedding), low, high)
-         from   pgrecall.embedding e
-         where  e.bank_id = bank.bank_id and e.memory_id = any (about) and e.model = searched
-           and  e.fact_type = any (request.fact_types)
-         order  by 2 desc
+        (select e.memory_id, e.score
+         from   unnest(about.memory_ids, about.weights) as a(id, weight)
+         cross  join lateral (
+           select v.memory_id, pgrecall_internal._similarity(
+                    1 - (v.embedding <=> _semantic_search.embedding), low, high) as score
+           from   pgrecall.embedding v
+           where  v.bank_id = bank.bank_id and v.memory_id = a.id and v.model = searched
+             and  v.fact_type = any (request.fact_types)
+         ) as e
+         order  by e.score * (1 + named_boost * a.weight) desc
          limit  (depth + 1) / 2)
       ) as x
       where  x.score >= floor

@@ -202,7 +202,7 @@ begin
     case when lower(during) >= '4700-01-01 BC' then lower(during) else '-infinity' end,
     case when upper(during) <= '294000-01-01' then upper(during) else 'infinity' end,
     case when upper_inc(during) then '[]' else '[)' end);
-  about := pgrecall_internal._about(request);
+  about := coalesce((pgrecall_internal._about(request)).memory_ids, '{}');
   if request.filter is null and request.options ->> 'time_basis' = 'occurred' then
     select n.memory_ids, n.scores
     into   result.memory_ids, result.scores
