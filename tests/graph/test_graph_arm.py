@@ -243,25 +243,7 @@ def chain(connection: Connection) -> dict[str, int]:
     return dict(zip(names, memory_ids, strict=False))
 
 
-WALK_NAMES = ["Ana", "Ben", "Cid", "Dot", "Eve", "Fay"]
-EDGES = strategies.lists(
-    strategies.tuples(
-        strategies.sampled_from(WALK_NAMES),
-        strategies.sampled_from(WALK_NAMES),
-        strategies.sampled_from(["leads", "related_to"]),
-        strategies.sampled_from([1.0, 0.8, 0.5]),
-        strategies.booleans(),
-    ).filter(lambda edge: edge[0] != edge[1]),
-    min_size=1,
-    max_size=10,
-)
-
-
 # graph_arm
-
-
-TURNS = [("Ana", "w"), ("Ana", "v"), ("Sam", "u"), ("Ana", "zebra"),
-         ("Ana", "x"), ("Sam", "y"), ("Ana", "z")]  # fmt: skip
 
 
 @pytest.mark.parametrize("query", ["nothing known", "", None])
