@@ -199,6 +199,11 @@ def test_statistics_count_the_facts_about_an_entity(connection: Connection) -> N
         ("who runs R&D in New York City", ["New York City", "R&D"]),
         ("new york", ["New York"]),
         ("New York City vs New York", ["New York", "New York City"]),
+        # The German and Dutch genitive, of two letters at least, before what is hers.
+        ("wo wohnt Anas Chefin", ["Ana", "Ana Silva"]),
+        ("wo wohnt Anas chefin", []),
+        ("wo wohnt anas Chefin", []),
+        ("Is Ana here", ["Ana", "Ana Silva"]),
         ("", []),
         ("!?", []),
     ],
@@ -208,7 +213,7 @@ def test_the_longest_names_in_a_query_are_its_entities(
 ) -> None:
     create(connection)
     # "Ana" is an entity, and a name that Ana Silva goes by as well.
-    retain(connection, [about("a", "Ana", "R&D", "New York", "New York City")])
+    retain(connection, [about("a", "Ana", "R&D", "New York", "New York City", "I")])
     retain(connection, [about("b", {"name": "Ana Silva", "aliases": ["Ana"]})])
 
     found = call(connection, "query_entities", bank="b", query=query)
@@ -251,6 +256,16 @@ def test_the_graph_arm_finds_nothing_without_a_start(
     connection: Connection, chain: dict[str, int], query: str | None
 ) -> None:
     assert call(connection, "graph_arm", bank="b", query=query) == []
+
+
+def test_who_is_named_has_all_mass_where_no_word_is_found(connection: Connection) -> None:
+    create(connection)
+    stated(connection, [about("It rained.", "Ivor", "Ana"), about("She sang.", "Ana")])
+
+    found = call(connection, "graph_arm", bank="b", query="Ivor?")
+
+    assert found
+    assert found == call(connection, "entity_walk", bank="b", query="Ivor?", hops=1)
 
 
 def test_a_name_counts_less_where_many_facts_hold_its_words_and_few_mention_it(
