@@ -201,7 +201,7 @@ def test_statistics_count_the_facts_about_an_entity(connection: Connection) -> N
         ("New York City vs New York", ["New York", "New York City"]),
         # The German and Dutch genitive, of two letters at least, before what is hers.
         ("wo wohnt Anas Chefin", ["Ana", "Ana Silva"]),
-        ("wo wohnt Anas chefin", []),
+        ("als Bo Anas chefin sah", []),
         ("wo wohnt anas Chefin", []),
         ("Is Ana here", ["Ana", "Ana Silva"]),
         ("", []),
@@ -231,6 +231,18 @@ def test_entities_of_another_bank_are_not_named(connection: Connection) -> None:
 
 
 # entity_walk
+
+
+@pytest.mark.parametrize(("hops", "score"), [(0, 0.7), (1, 0.3 * 0.7)])
+def test_a_fact_of_the_last_step_keeps_more_than_those_on_the_way(
+    connection: Connection, hops: int, score: float
+) -> None:
+    create(connection)
+    stated(connection, [about("It rained.", "Ivor")])
+
+    (row,) = call(connection, "entity_walk", bank="b", query="Ivor", hops=hops)
+
+    assert row.score == close(score**0.5)
 
 
 @kept_fixture

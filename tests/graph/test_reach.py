@@ -238,6 +238,21 @@ def test_what_a_bank_means_by_a_word_goes_before_the_lexicon(people: Connection)
     assert other[HOUSEBOAT].score < 0.5 * plain
 
 
+def test_a_kind_may_be_written_with_capitals_and_spaces(connection: Connection) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            related("Ana answers to Bo.", "Ana", "Reports To", "Bo"),
+            related("Ana cooks for Cy.", "Ana", "cooks_for", "Cy"),
+        ],
+    )
+
+    found = reached(connection, "Who is the boss of Ana?")
+
+    assert found["Ana answers to Bo."].score > 2 * found["Ana cooks for Cy."].score
+
+
 def test_each_word_asks_for_one_relation_of_a_path(connection: Connection) -> None:
     create(connection)
     retain(
@@ -572,14 +587,17 @@ def test_messages_are_no_start_of_the_graph(shop: Connection) -> None:
     assert {text: hit.score for text, hit in reached(shop, query).items()} == before
 
 
-@pytest.mark.parametrize(("budget", "status"), [("mid", "skipped"), ("high", "ran")])
-def test_a_graph_that_leads_nowhere_is_skipped_unless_the_budget_is_high(
-    connection: Connection, budget: str, status: str
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [({}, "skipped"), ({"budget": "high"}, "ran"), ({"arms": ["lexical", "graph"]}, "ran")],
+)
+def test_a_graph_that_leads_nowhere_is_skipped_unless_it_is_asked_for(
+    connection: Connection, options: dict[str, Any], status: str
 ) -> None:
     create(connection)
     retain(connection, ["a zebra", {"text": "a crane", "entities": ["Ana"]}])
 
-    report = call(connection, "explain_recall", bank="b", query="zebra", budget=budget)
+    report = call(connection, "explain_recall", bank="b", query="zebra", **options)
 
     assert {row.arm: row.status for row in report}["graph"] == status
 
