@@ -106,7 +106,7 @@ begin
   trusted as (
     select w.id, w.n, w.share, w.score, d.trust,
            w.trust < 1 and most < row_number() over (
-             partition by coalesce(w.source, ''), w.trust < 1
+             partition by w.source
              order by w.score * d.trust desc, w.n)
            or w.source_id is not null and of_source < row_number() over (
              partition by w.source_id
