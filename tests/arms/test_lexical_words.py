@@ -344,6 +344,15 @@ def test_nothing_that_is_typed_raises(connection: Connection, query: str, text: 
             call(connection, "message_arm", bank="b", query=typed)
 
 
+def test_a_phrase_may_end_in_the_first_letter_of_a_word_without_spaces(
+    connection: Connection,
+) -> None:
+    create(connection)
+    memory_ids = retain(connection, ["red 猫座", "red 座猫"])
+
+    assert found(connection, '"red 猫"') == memory_ids[:1]
+
+
 # Collisions
 
 

@@ -221,6 +221,30 @@ def test_the_longest_names_in_a_query_are_its_entities(
     assert sorted(row.name for row in found) == names
 
 
+def test_ten_entities_of_one_name_are_considered(connection: Connection) -> None:
+    create(connection)
+    connection.execute(
+        "with e as (insert into pgrecall.entity (bank_id, name) select 'b', 'Ana ' || n"
+        " from generate_series(1, 12) as n returning entity_id) insert into pgrecall.entity_alias"
+        " (bank_id, alias, entity_id) select 'b', 'ana', entity_id from e"
+    )
+
+    found = call(connection, "query_entities", bank="b", query="Ana")
+
+    assert [row.confidence for row in found] == pytest.approx([0.1] * 10)
+
+
+def test_a_name_that_certainly_is_not_theirs_names_nobody(connection: Connection) -> None:
+    create(connection)
+    retain(connection, [about("a", "Ana")])
+    retain(connection, [about("b", {"name": "Ana Silva", "aliases": ["Ana"]})])
+    connection.execute("update pgrecall.entity_alias set confidence = 0 where alias = 'ana'")
+
+    found = call(connection, "query_entities", bank="b", query="Ana")
+
+    assert [row.confidence for row in found] == [0, 0]
+
+
 def test_entities_of_another_bank_are_not_named(connection: Connection) -> None:
     create(connection)
     create(connection, "c")

@@ -253,6 +253,39 @@ def test_a_kind_may_be_written_with_capitals_and_spaces(connection: Connection) 
     assert found["Ana answers to Bo."].score > 2 * found["Ana cooks for Cy."].score
 
 
+def test_words_of_a_name_ask_for_nothing(connection: Connection) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            related("Tides come twice.", "Boss Hogg", "reports_to", "Bo"),
+            related("Ships come by day.", "Boss Hogg", "cooks_for", "Cy"),
+        ],
+    )
+
+    found = reached(connection, "What of Boss Hogg?")
+
+    assert len({hit.score for hit in found.values()}) == 1
+
+
+def test_a_path_that_begins_with_a_hit_is_told_from_its_first_name(
+    connection: Connection,
+) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            {"text": "The zebra fled.", "entities": ["Ana"]},
+            related("Noon is for lunch.", "Ana", "reports_to", "Cy"),
+        ],
+    )
+
+    rows = call(connection, "hybrid_recall", bank="b", query="Whose boss saw the zebra?")
+
+    told = {row.text: row.via["path"] for row in rows if row.via}
+    assert told == {"Noon is for lunch.": "Ana → reports_to → Cy"}
+
+
 def test_each_word_asks_for_one_relation_of_a_path(connection: Connection) -> None:
     create(connection)
     retain(

@@ -261,6 +261,33 @@ def test_the_report_counts_rows_and_says_why_an_arm_was_skipped(
         assert spoken[arm].milliseconds >= 0
 
 
+def test_the_source_arm_finds_what_else_the_sources_of_hits_say(connection: Connection) -> None:
+    create(connection)
+    facts = {
+        "a zebra": "book",
+        "a zebra, among much else": "paper",
+        "a gate": "book",
+        "a lock": "paper",
+        "a crane": "chat",
+        "a lion": "radio",
+        "a zebra, says nobody": None,
+        "some rain": None,
+    }
+    retain(connection, [{"text": text, "source_id": source} for text, source in facts.items()])
+    messages = [{"text": "zebra", "session": "chat"}]
+    call(connection, "retain_messages", bank="b", messages=messages)
+
+    hits = call(connection, "arm_hits", bank="b", query="zebra")
+
+    texts = dict(rows(connection, "select memory_id, text from pgrecall.memory"))
+    ranks = {texts.get(hit.memory_id): hit.rank for hit in hits if hit.arm == "lexical"}
+    assert {texts[hit.memory_id]: hit.score for hit in hits if hit.arm == "source"} == {
+        "a crane": 1,
+        "a gate": 1 / ranks["a zebra"],
+        "a lock": 1 / ranks["a zebra, among much else"],
+    }
+
+
 def test_a_plan_says_what_an_arm_has_to_work_on(
     connection: Connection, bank: dict[str, int]
 ) -> None:
