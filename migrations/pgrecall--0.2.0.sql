@@ -16626,7 +16626,7 @@ begin
     left   join lateral (
       select x.embedding from pgrecall.embedding x
       where  x.bank_id = bank.bank_id and x.memory_id = w.id
-        and  x.model = coalesce(bank.embedding_model, '') and x.kind = 'text' and x.ordinal = 0
+        and  x.model = coalesce(bank.embedding_model, '') and x.kind = 'text'
       limit  1
     ) as e on true
     order  by w.n
@@ -16765,7 +16765,7 @@ begin
       select x.embedding from pgrecall.embedding x
       where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
         and  x.model = coalesce((request.bank).embedding_model, '')
-        and  x.kind = 'text' and x.ordinal = 0
+        and  x.kind = 'text'
       limit  1
     ) as e on true
     where  u.score >= 0.3 * scores[1] and u.is_surplus is not true
@@ -17170,7 +17170,7 @@ begin
         select x.embedding from pgrecall.embedding x
         where  x.bank_id = bank.bank_id and x.memory_id = u.id
           and  x.model = coalesce(bank.embedding_model, '')
-          and  x.kind = 'text' and x.ordinal = 0
+          and  x.kind = 'text'
         limit  1
       ) as e on true
       where  (select count(distinct t) from unnest(trusts[1:50]) as t) > 1

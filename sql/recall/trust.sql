@@ -41,7 +41,7 @@ begin
         select x.embedding from pgrecall.embedding x
         where  x.bank_id = bank.bank_id and x.memory_id = u.id
           and  x.model = coalesce(bank.embedding_model, '')
-          and  x.kind = 'text' and x.ordinal = 0
+          and  x.kind = 'text'
         limit  1
       ) as e on true
       where  (select count(distinct t) from unnest(trusts[1:50]) as t) > 1

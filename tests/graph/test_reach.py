@@ -585,6 +585,19 @@ def test_what_is_asked_for_keeps_to_types_filter_and_time(people: Connection) ->
     assert HOUSEBOAT not in reached(people, query, as_of="2020-01-01")
 
 
+@pytest.mark.parametrize("query", ["What of Ana?", "Who is the boss of Ana?"])
+def test_a_relation_that_has_not_begun_leads_nowhere(connection: Connection, query: str) -> None:
+    create(connection)
+    fact = related("Ana will answer to Bo.", "Ana", "reports_to", "Bo")
+    fact["relations"][0]["valid_from"] = "2100-01-01"
+    retain(connection, [fact, {"text": "Bo sails.", "entities": ["Bo"]}])
+
+    found = reached(connection, query)
+
+    assert found
+    assert not [text for text, hit in found.items() if "reports_to" in str(hit.via)]
+
+
 def test_a_relation_that_nobody_knew_leads_nowhere(connection: Connection) -> None:
     create(connection)
     retain(connection, PEOPLE)

@@ -246,14 +246,19 @@ def test_the_latest_without_a_beginning_is_what_was_said_last(connection: Connec
     assert texts == [("late",), ("early",)]
 
 
-def test_a_date_without_bounds_is_of_no_age(connection: Connection) -> None:
+@pytest.mark.parametrize(
+    ("occurred", "as_of"),
+    [("[-infinity, infinity)", "now"), ("[2026-01-01, 2026-01-02)", "infinity")],
+)
+def test_what_has_no_bounds_is_of_no_age(connection: Connection, occurred: str, as_of: str) -> None:
     create(connection)
     retain(connection, ["kraken"])
-    connection.execute("update pgrecall.memory set occurred = '[-infinity, infinity)'")
+    connection.execute("update pgrecall.memory set occurred = %s", [occurred])
 
     scores = connection.execute(
-        "select score from pgrecall.hybrid_recall('b', 'kraken', options => "
-        """ '{"fusion": "linear", "weights": {"lexical": 2}, "recency_half_life": "1 day"}')"""
+        "select score from pgrecall.hybrid_recall('b', 'kraken', as_of => %s, options => "
+        """ '{"fusion": "linear", "weights": {"lexical": 2}, "recency_half_life": "1 day"}')""",
+        [as_of],
     ).fetchall()
 
     assert scores == [(2,)]
