@@ -232,7 +232,7 @@ def test_the_latest_comes_first_of_what_is_nearly_the_same_only(
 
 def test_the_latest_without_a_beginning_is_what_was_said_last(connection: Connection) -> None:
     create(connection, embedding_dimensions=2)
-    facts = [
+    facts: list[dict[str, Any]] = [
         {"text": "early", "mentioned_at": "2025-01-01"},
         {"text": "late", "mentioned_at": "2026-01-01", "occurred": [None, "2024-01-01"]},
     ]
