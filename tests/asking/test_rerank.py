@@ -622,6 +622,15 @@ def test_blending_takes_the_fused_score_for_the_odds_beforehand() -> None:
     )
 
 
+def test_hits_of_no_fused_score_go_by_their_relevance() -> None:
+    hits = [replace(make_hit(str(rank), rank=rank), score=0.0) for rank in (1, 2)]
+    reranker = FunctionReranker(lambda _query, _texts: [0.2, 0.4])
+
+    found = reranked(hits, "q", reranker, reference_time=NOW, during=None)
+
+    assert {hit.fused_rank: hit.final_score for hit in found} == pytest.approx({1: 0.2, 2: 0.4})
+
+
 @pytest.mark.parametrize(
     ("arm", "score", "expected"),
     [("graph", 0.2, 1 / 3), ("key", 0.2, 1 / 3), ("lexical", 0.2, 0.2), ("graph", 0.8, 0.8)],
