@@ -6597,13 +6597,13 @@ comment on function pgrecall_internal._hnsw_index is
 -- Every lookup is bounded (200 words, 10 entities a name, 100 facts a type), so that neither a long
 -- query nor an entity mentioned everywhere makes a recall slow.
 create or replace function pgrecall_internal._co_mentions(bank text, entity_id bigint)
-returns table (other_id bigint, facts bigint)
+returns table (other_id bigint)
 language plpgsql stable parallel safe rows 50
 set search_path from current
 as $$
 begin
   return query
-  select x.entity_id, count(*)
+  select distinct x.entity_id
   from   pgrecall.fact_type t
   cross  join lateral (
     select m.memory_id
@@ -6621,13 +6621,11 @@ begin
       and  o.entity_id <> _co_mentions.entity_id
     limit  100
   ) as x
-  where  t.bank_id = _co_mentions.bank
-  group  by x.entity_id;
+  where  t.bank_id = _co_mentions.bank;
 end;
 $$;
 comment on function pgrecall_internal._co_mentions is
-'Entities that are mentioned in the same facts as an entity, and in how many of its latest 100 '
-'facts of each type.';
+'Entities that the latest 100 facts of each type about an entity mention too.';
 
 create or replace function pgrecall_internal._query_names(bank text, query text)
 returns table (entity_id bigint, phrase text, starts_at integer, ends_at integer, confidence real)
@@ -7421,9 +7419,6 @@ begin
   end if;
   if is_read then
     request := pgrecall_internal._parsed_request(request, has_messages);
-  elsif 'names' = any (needs) then
-    -- The rarity of an entity depends on the number of memories.
-    request.memory_terms := pgrecall_internal._terms(bank, 'memory', '{}');
   end if;
   return request;
 end;
@@ -7447,8 +7442,7 @@ begin
     select count(*)
     from   pgrecall.memory m
     where  m.bank_id = (request.bank).bank_id and m.memory_id = any (memory_ids)
-      and  (request.fact_types is null
-            or array_position(request.fact_types, m.fact_type) is not null)
+      and  array_position(request.fact_types, m.fact_type) is not null
       and  m.valid_from <= request.as_of
       and  (m.valid_to is null or m.valid_to > request.as_of));
 end;
@@ -7713,7 +7707,7 @@ declare
   changed  jsonb := '{}';
 begin
   foreach arm in array arms loop
-    apart := 1 - arm.eleventh / nullif(greatest(arm.best, 0), 0);
+    apart := 1 - arm.eleventh / nullif(arm.best, 0);
     if arm.arm = 'lexical' then
       words := apart;
       sureness := greatest(0, least(1, (apart - 0.5) / 0.2));
@@ -7730,15 +7724,14 @@ begin
     if arm.arm = 'lexical' and arm.eleventh > 0 and words < 2 * meaning then
       changed := changed || jsonb_build_object(
         arm.arm,
-        coalesce((weights ->> arm.arm)::double precision, 1)
-        * (1 - doubt * (1 - words / (2 * meaning))));
+        (weights ->> arm.arm)::double precision * (1 - doubt * (1 - words / (2 * meaning))));
     elsif arm.background is not null and arm.best > 0 then
       changed := changed || jsonb_build_object(
         arm.arm,
-        coalesce((weights ->> arm.arm)::double precision, 1)
+        (weights ->> arm.arm)::double precision
         * (1 - doubt * case arm.background when 'infinity' then 1 else sureness * (
             1 - greatest(0, least(1, (1 - arm.background / arm.best - 0.3) / 0.3))) end));
-    elsif arm.finds = 'message' and graph > 0 and weights ? arm.arm then
+    elsif arm.finds = 'message' and graph > 0 then
       -- The graph votes again for what others found, as far as it is certain, but leads to no
       -- message. Therefore messages get a share of its weight.
       changed := changed || jsonb_build_object(
@@ -8449,7 +8442,6 @@ begin
           where  y.bank_id = $1 and y.message_id = b.memory_id
           limit  1
         ) as s
-        where  s.source_id is not null
         group  by s.source_id
       )
       select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
@@ -8521,7 +8513,7 @@ comment on function pgrecall_internal._proximity is
 create or replace function pgrecall_internal._nearness(sent_at timestamptz, during tstzrange)
 returns double precision
 language sql immutable parallel safe
-return case when during is null or isempty(during) then 1
+return case when during is null then 1
   else 1 + greatest(0, pgrecall_internal._proximity(
     tstzrange(sent_at, sent_at, '[]'), during, pgrecall_internal._slack_after(during))) end;
 comment on function pgrecall_internal._nearness is
@@ -10313,7 +10305,7 @@ begin
              (ceil(u.mass / least_flow))::integer as most
       from   unnest(ids, are_entities, are_caused, unasked, masses, ways)
                as u(id, is_entity, is_caused, unasked, mass, way)
-      where  u.mass >= 2 * least_flow and (u.unasked < steps or not u.is_entity)
+      where  u.mass >= 2 * least_flow
     ),
     -- The sum of the weights is computed for each node: over all sorted edges, the step took a
     -- tenth longer.
@@ -10388,7 +10380,7 @@ begin
       cross  join lateral (select y.*, sum(y.weight) over () as total from (
         (select m.memory_id, false, null, null::bigint, 1::double precision
          from   pgrecall.mention m
-         where  n.unasked < steps and m.bank_id = bank and m.entity_id = n.id
+         where  m.bank_id = bank and m.entity_id = n.id
          limit  n.most + 1)
         union all
         select r.id, true, r.label, r.memory_id, r.confidence
@@ -10502,9 +10494,9 @@ declare
     request.options -> 'weights', arms, (request.options ->> 'doubt')::double precision);
 begin
   with arm as (
-    select f.arm, f.best, coalesce((weights ->> f.arm)::double precision, 1) as weight
+    select f.arm, f.best, (weights ->> f.arm)::double precision as weight
     from   unnest(arms) as f
-    where  f.finds = 'memory' and f.best > 0
+    where  f.finds = 'memory'
   ),
   fused as (
     select h.memory_id,
@@ -10542,7 +10534,7 @@ begin
   if request.named = '{}' then
     return;
   end if;
-  select array_agg(e.entity_id), array_agg(e.mass / nullif(s.total, 0)), least(1, sum(e.sure))
+  select array_agg(e.entity_id), array_agg(e.mass / e.total), least(1, sum(e.sure))
   into   entity_ids, masses, sure
   from (
     select q.entity_id, q.confidence / n.facts as mass,
@@ -10557,7 +10549,6 @@ begin
         on   t.dimension = pgrecall_internal._dimension(l.lexeme)
     ) as n
   ) as e
-  cross  join lateral (select e.total) as s(total)
   where  e.mass > 0;
 end;
 $$;
@@ -14066,8 +14057,7 @@ begin
     from   unnest(pairs.ended, pairs.successors) as u(memory_id, successor_id)
     join  (select x.id, min(x.n)::integer - 1 as place
            from   unnest(memory_ids) with ordinality as x(id, n)
-           group  by x.id) as f on f.id = u.successor_id
-    where  u.memory_id <> u.successor_id;
+           group  by x.id) as f on f.id = u.successor_id;
     pairs := pgrecall_internal._trusted_replacements(members);
   end if;
   if pairs.ended <> '{}' then
@@ -16751,7 +16741,7 @@ begin
     left   join lateral (
       select x.embedding from pgrecall.embedding x
       where  x.bank_id = bank.bank_id and x.memory_id = w.id
-        and  x.model = coalesce(bank.embedding_model, '') and x.kind = 'text' and x.ordinal = 0
+        and  x.model = coalesce(bank.embedding_model, '') and x.kind = 'text'
       limit  1
     ) as e on true
     order  by w.n
@@ -16890,7 +16880,7 @@ begin
       select x.embedding from pgrecall.embedding x
       where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
         and  x.model = coalesce((request.bank).embedding_model, '')
-        and  x.kind = 'text' and x.ordinal = 0
+        and  x.kind = 'text'
       limit  1
     ) as e on true
     where  u.score >= 0.3 * scores[1] and u.is_surplus is not true
@@ -17295,7 +17285,7 @@ begin
         select x.embedding from pgrecall.embedding x
         where  x.bank_id = bank.bank_id and x.memory_id = u.id
           and  x.model = coalesce(bank.embedding_model, '')
-          and  x.kind = 'text' and x.ordinal = 0
+          and  x.kind = 'text'
         limit  1
       ) as e on true
       where  (select count(distinct t) from unnest(trusts[1:50]) as t) > 1
@@ -17360,7 +17350,7 @@ begin
   trusted as (
     select w.id, w.n, w.share, w.score, d.trust,
            w.trust < 1 and most < row_number() over (
-             partition by coalesce(w.source, ''), w.trust < 1
+             partition by w.source
              order by w.score * d.trust desc, w.n)
            or w.source_id is not null and of_source < row_number() over (
              partition by w.source_id
@@ -17499,7 +17489,6 @@ begin
     select distinct b.id::bigint
     from   unnest(hits) as h
     cross  join lateral pgrecall_internal._path_prefix(h.via, h.memory_id) as b
-    where  h.via is not null
   );
   request.fact_types := null;
   select jsonb_object_agg(
@@ -17764,13 +17753,11 @@ declare
 begin
   select array_agg(e.tokens order by u.n) into found
   from   generate_series(1, cardinality(hits)) as u(n)
-  cross  join lateral (select hits[u.n].memory_id, hits[u.n].kind) as h
   left   join lateral (
     select x.tokens
     from   pgrecall.embedding x
-    where  x.bank_id = (request.bank).bank_id and x.memory_id = h.memory_id
+    where  x.bank_id = (request.bank).bank_id and x.memory_id = hits[u.n].memory_id
       and  x.model = coalesce((request.bank).embedding_model, '') and x.kind = 'text'
-      and  h.kind = 'memory'
     limit  1
   ) as e on true;
   for n in 1 .. cardinality(hits) loop

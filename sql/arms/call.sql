@@ -190,7 +190,7 @@ declare
   changed  jsonb := '{}';
 begin
   foreach arm in array arms loop
-    apart := 1 - arm.eleventh / nullif(greatest(arm.best, 0), 0);
+    apart := 1 - arm.eleventh / nullif(arm.best, 0);
     if arm.arm = 'lexical' then
       words := apart;
       sureness := greatest(0, least(1, (apart - 0.5) / 0.2));
@@ -207,15 +207,14 @@ begin
     if arm.arm = 'lexical' and arm.eleventh > 0 and words < 2 * meaning then
       changed := changed || jsonb_build_object(
         arm.arm,
-        coalesce((weights ->> arm.arm)::double precision, 1)
-        * (1 - doubt * (1 - words / (2 * meaning))));
+        (weights ->> arm.arm)::double precision * (1 - doubt * (1 - words / (2 * meaning))));
     elsif arm.background is not null and arm.best > 0 then
       changed := changed || jsonb_build_object(
         arm.arm,
-        coalesce((weights ->> arm.arm)::double precision, 1)
+        (weights ->> arm.arm)::double precision
         * (1 - doubt * case arm.background when 'infinity' then 1 else sureness * (
             1 - greatest(0, least(1, (1 - arm.background / arm.best - 0.3) / 0.3))) end));
-    elsif arm.finds = 'message' and graph > 0 and weights ? arm.arm then
+    elsif arm.finds = 'message' and graph > 0 then
       -- The graph votes again for what others found, as far as it is certain, but leads to no
       -- message. Therefore messages get a share of its weight.
       changed := changed || jsonb_build_object(

@@ -41,7 +41,6 @@ begin
           where  y.bank_id = $1 and y.message_id = b.memory_id
           limit  1
         ) as s
-        where  s.source_id is not null
         group  by s.source_id
       )
       select array_agg(t.memory_id order by t.score desc, t.memory_id desc),

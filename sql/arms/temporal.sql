@@ -38,7 +38,7 @@ comment on function pgrecall_internal._proximity is
 create or replace function pgrecall_internal._nearness(sent_at timestamptz, during tstzrange)
 returns double precision
 language sql immutable parallel safe
-return case when during is null or isempty(during) then 1
+return case when during is null then 1
   else 1 + greatest(0, pgrecall_internal._proximity(
     tstzrange(sent_at, sent_at, '[]'), during, pgrecall_internal._slack_after(during))) end;
 comment on function pgrecall_internal._nearness is

@@ -126,7 +126,7 @@ begin
              (ceil(u.mass / least_flow))::integer as most
       from   unnest(ids, are_entities, are_caused, unasked, masses, ways)
                as u(id, is_entity, is_caused, unasked, mass, way)
-      where  u.mass >= 2 * least_flow and (u.unasked < steps or not u.is_entity)
+      where  u.mass >= 2 * least_flow
     ),
     -- The sum of the weights is computed for each node: over all sorted edges, the step took a
     -- tenth longer.
@@ -201,7 +201,7 @@ begin
       cross  join lateral (select y.*, sum(y.weight) over () as total from (
         (select m.memory_id, false, null, null::bigint, 1::double precision
          from   pgrecall.mention m
-         where  n.unasked < steps and m.bank_id = bank and m.entity_id = n.id
+         where  m.bank_id = bank and m.entity_id = n.id
          limit  n.most + 1)
         union all
         select r.id, true, r.label, r.memory_id, r.confidence

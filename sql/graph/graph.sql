@@ -25,9 +25,9 @@ declare
     request.options -> 'weights', arms, (request.options ->> 'doubt')::double precision);
 begin
   with arm as (
-    select f.arm, f.best, coalesce((weights ->> f.arm)::double precision, 1) as weight
+    select f.arm, f.best, (weights ->> f.arm)::double precision as weight
     from   unnest(arms) as f
-    where  f.finds = 'memory' and f.best > 0
+    where  f.finds = 'memory'
   ),
   fused as (
     select h.memory_id,
@@ -65,7 +65,7 @@ begin
   if request.named = '{}' then
     return;
   end if;
-  select array_agg(e.entity_id), array_agg(e.mass / nullif(s.total, 0)), least(1, sum(e.sure))
+  select array_agg(e.entity_id), array_agg(e.mass / e.total), least(1, sum(e.sure))
   into   entity_ids, masses, sure
   from (
     select q.entity_id, q.confidence / n.facts as mass,
@@ -80,7 +80,6 @@ begin
         on   t.dimension = pgrecall_internal._dimension(l.lexeme)
     ) as n
   ) as e
-  cross  join lateral (select e.total) as s(total)
   where  e.mass > 0;
 end;
 $$;

@@ -100,7 +100,6 @@ begin
     select distinct b.id::bigint
     from   unnest(hits) as h
     cross  join lateral pgrecall_internal._path_prefix(h.via, h.memory_id) as b
-    where  h.via is not null
   );
   request.fact_types := null;
   select jsonb_object_agg(
@@ -365,13 +364,11 @@ declare
 begin
   select array_agg(e.tokens order by u.n) into found
   from   generate_series(1, cardinality(hits)) as u(n)
-  cross  join lateral (select hits[u.n].memory_id, hits[u.n].kind) as h
   left   join lateral (
     select x.tokens
     from   pgrecall.embedding x
-    where  x.bank_id = (request.bank).bank_id and x.memory_id = h.memory_id
+    where  x.bank_id = (request.bank).bank_id and x.memory_id = hits[u.n].memory_id
       and  x.model = coalesce((request.bank).embedding_model, '') and x.kind = 'text'
-      and  h.kind = 'memory'
     limit  1
   ) as e on true;
   for n in 1 .. cardinality(hits) loop

@@ -26,7 +26,7 @@ begin
     left   join lateral (
       select x.embedding from pgrecall.embedding x
       where  x.bank_id = bank.bank_id and x.memory_id = w.id
-        and  x.model = coalesce(bank.embedding_model, '') and x.kind = 'text' and x.ordinal = 0
+        and  x.model = coalesce(bank.embedding_model, '') and x.kind = 'text'
       limit  1
     ) as e on true
     order  by w.n
@@ -165,7 +165,7 @@ begin
       select x.embedding from pgrecall.embedding x
       where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
         and  x.model = coalesce((request.bank).embedding_model, '')
-        and  x.kind = 'text' and x.ordinal = 0
+        and  x.kind = 'text'
       limit  1
     ) as e on true
     where  u.score >= 0.3 * scores[1] and u.is_surplus is not true

@@ -41,7 +41,7 @@ begin
         select x.embedding from pgrecall.embedding x
         where  x.bank_id = bank.bank_id and x.memory_id = u.id
           and  x.model = coalesce(bank.embedding_model, '')
-          and  x.kind = 'text' and x.ordinal = 0
+          and  x.kind = 'text'
         limit  1
       ) as e on true
       where  (select count(distinct t) from unnest(trusts[1:50]) as t) > 1
@@ -106,7 +106,7 @@ begin
   trusted as (
     select w.id, w.n, w.share, w.score, d.trust,
            w.trust < 1 and most < row_number() over (
-             partition by coalesce(w.source, ''), w.trust < 1
+             partition by w.source
              order by w.score * d.trust desc, w.n)
            or w.source_id is not null and of_source < row_number() over (
              partition by w.source_id

@@ -6,13 +6,13 @@
 -- Every lookup is bounded (200 words, 10 entities a name, 100 facts a type), so that neither a long
 -- query nor an entity mentioned everywhere makes a recall slow.
 create or replace function pgrecall_internal._co_mentions(bank text, entity_id bigint)
-returns table (other_id bigint, facts bigint)
+returns table (other_id bigint)
 language plpgsql stable parallel safe rows 50
 set search_path from current
 as $$
 begin
   return query
-  select x.entity_id, count(*)
+  select distinct x.entity_id
   from   pgrecall.fact_type t
   cross  join lateral (
     select m.memory_id
@@ -30,13 +30,11 @@ begin
       and  o.entity_id <> _co_mentions.entity_id
     limit  100
   ) as x
-  where  t.bank_id = _co_mentions.bank
-  group  by x.entity_id;
+  where  t.bank_id = _co_mentions.bank;
 end;
 $$;
 comment on function pgrecall_internal._co_mentions is
-'Entities that are mentioned in the same facts as an entity, and in how many of its latest 100 '
-'facts of each type.';
+'Entities that the latest 100 facts of each type about an entity mention too.';
 
 create or replace function pgrecall_internal._query_names(bank text, query text)
 returns table (entity_id bigint, phrase text, starts_at integer, ends_at integer, confidence real)

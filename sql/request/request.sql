@@ -324,9 +324,6 @@ begin
   end if;
   if is_read then
     request := pgrecall_internal._parsed_request(request, has_messages);
-  elsif 'names' = any (needs) then
-    -- The rarity of an entity depends on the number of memories.
-    request.memory_terms := pgrecall_internal._terms(bank, 'memory', '{}');
   end if;
   return request;
 end;
@@ -350,8 +347,7 @@ begin
     select count(*)
     from   pgrecall.memory m
     where  m.bank_id = (request.bank).bank_id and m.memory_id = any (memory_ids)
-      and  (request.fact_types is null
-            or array_position(request.fact_types, m.fact_type) is not null)
+      and  array_position(request.fact_types, m.fact_type) is not null
       and  m.valid_from <= request.as_of
       and  (m.valid_to is null or m.valid_to > request.as_of));
 end;

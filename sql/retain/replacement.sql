@@ -285,8 +285,7 @@ begin
     from   unnest(pairs.ended, pairs.successors) as u(memory_id, successor_id)
     join  (select x.id, min(x.n)::integer - 1 as place
            from   unnest(memory_ids) with ordinality as x(id, n)
-           group  by x.id) as f on f.id = u.successor_id
-    where  u.memory_id <> u.successor_id;
+           group  by x.id) as f on f.id = u.successor_id;
     pairs := pgrecall_internal._trusted_replacements(members);
   end if;
   if pairs.ended <> '{}' then

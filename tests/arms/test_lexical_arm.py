@@ -324,3 +324,12 @@ def test_filters_and_as_of_hold(connection: Connection) -> None:
 
     assert ids(call(connection, "lexical_arm", **arguments)) == [new]
     assert ids(call(connection, "lexical_arm", **arguments, as_of="2026-01-15")) == [old]
+
+
+def test_what_nobody_has_counted_is_found(connection: Connection) -> None:
+    create(connection)
+    memory_ids = retain(connection, ["a boat"])
+    connection.execute("delete from pgrecall_internal.statistics")
+    connection.execute("delete from pgrecall_internal.lexeme")
+
+    assert ids(call(connection, "lexical_arm", bank="b", query="boat")) == memory_ids

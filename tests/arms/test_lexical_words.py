@@ -31,6 +31,18 @@ def found(connection: Connection, query: str, **arguments: Any) -> list[int]:
 # Fields
 
 
+@pytest.mark.parametrize(
+    ("field", "setting"), [("context", "context_weight"), ("fact_key", "key_weight")]
+)
+def test_a_field_that_does_not_count_has_no_word_that_is_kept_out(
+    connection: Connection, field: str, setting: str
+) -> None:
+    create(connection, settings={setting: 0})
+    memory_ids = retain(connection, [{"text": "a boat", field: "blue"}])
+
+    assert found(connection, "boat -blue") == memory_ids
+
+
 def test_fields_are_weighted_as_in_bm25f(connection: Connection) -> None:
     create(connection, settings={"context_weight": 0.25, "key_weight": 2})
     facts = [
@@ -330,6 +342,15 @@ def test_nothing_that_is_typed_raises(connection: Connection, query: str, text: 
         for typed in (query, f'"{query}"', f'ana -"{query}"', f"-{query}"):
             found(connection, typed)
             call(connection, "message_arm", bank="b", query=typed)
+
+
+def test_a_phrase_may_end_in_the_first_letter_of_a_word_without_spaces(
+    connection: Connection,
+) -> None:
+    create(connection)
+    memory_ids = retain(connection, ["red 猫座", "red 座猫"])
+
+    assert found(connection, '"red 猫"') == memory_ids[:1]
 
 
 # Collisions

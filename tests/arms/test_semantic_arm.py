@@ -663,3 +663,15 @@ def test_a_background_is_not_below_the_floor(connection: Connection) -> None:
     )
 
     assert {hit.background for hit in hits} == {0.5}
+
+
+def test_a_background_is_of_the_types_that_are_asked_for(connection: Connection) -> None:
+    create(connection, settings={"similarity_floor": -1})
+    retain(connection, facts(vectors(30), fact_type="event") + facts(vectors(60)), link="deferred")
+
+    hits = call(
+        connection, "arm_hits", bank="b", query="", embedding=vectors(1, seed=8)[0].tolist(),
+        fact_types=["event"], arms=["semantic"],
+    )  # fmt: skip
+
+    assert {hit.background for hit in hits} == {None}

@@ -21,6 +21,7 @@ from pgrecall import (
     ArmHit,
     CrossEncoderReranker,
     FunctionReranker,
+    Hit,
     InvalidArgument,
     OnnxReranker,
     Recall,
@@ -35,7 +36,6 @@ from pgrecall.asking.ranking import (
     period_boost,
     proof_boost,
     recency_boost,
-    reranked,
 )
 from pgrecall.inference import rerankers
 from pgrecall.inference.rerankers import (
@@ -52,6 +52,20 @@ from toys import make_hit, save_cross_encoder, save_onnx_cross_encoder, toy_embe
 
 NOW = datetime(2026, 6, 30, 12, tzinfo=timezone.utc)
 DAY = timedelta(days=1)
+
+
+def reranked(
+    hits: Sequence[Hit],
+    query: str,
+    reranker: Reranker,
+    *,
+    candidates: int = 40,
+    during: Period | None,
+    **arguments: Any,
+) -> list[Hit]:
+    """Order the first hits by a reranker, as Order does; the others follow."""
+    texts = [dated_text(hit, during) for hit in hits[:candidates]]
+    return Order(hits, during=during, **arguments).hits(reranker.scores(query, texts))
 
 
 class Punctual:
@@ -608,6 +622,15 @@ def test_blending_takes_the_fused_score_for_the_odds_beforehand() -> None:
     )
 
 
+def test_hits_of_no_fused_score_go_by_their_relevance() -> None:
+    hits = [replace(make_hit(str(rank), rank=rank), score=0.0) for rank in (1, 2)]
+    reranker = FunctionReranker(lambda _query, _texts: [0.2, 0.4])
+
+    found = reranked(hits, "q", reranker, reference_time=NOW, during=None)
+
+    assert {hit.fused_rank: hit.final_score for hit in found} == pytest.approx({1: 0.2, 2: 0.4})
+
+
 @pytest.mark.parametrize(
     ("arm", "score", "expected"),
     [("graph", 0.2, 1 / 3), ("key", 0.2, 1 / 3), ("lexical", 0.2, 0.2), ("graph", 0.8, 0.8)],
@@ -761,7 +784,8 @@ def test_candidates_there_is_no_time_for_stay_behind_in_fused_order(
 def test_no_time_at_all_keeps_the_fused_order(onnx: Path) -> None:
     hits = [make_hit("x" * (9 - rank), rank=rank) for rank in range(1, 6)]
 
-    found = reranked(hits, "q", OnnxReranker(onnx), reference_time=NOW, during=None, seconds=0)
+    scores = OnnxReranker(onnx).scores_within("q", [hit.text for hit in hits], 0)
+    found = Order(hits, reference_time=NOW, during=None).hits(scores)
 
     assert [hit.fused_rank for hit in found] == [1, 2, 3, 4, 5]
     assert [hit.rerank_score for hit in found] == [None] * 5

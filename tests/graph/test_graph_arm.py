@@ -199,6 +199,11 @@ def test_statistics_count_the_facts_about_an_entity(connection: Connection) -> N
         ("who runs R&D in New York City", ["New York City", "R&D"]),
         ("new york", ["New York"]),
         ("New York City vs New York", ["New York", "New York City"]),
+        # The German and Dutch genitive, of two letters at least, before what is hers.
+        ("wo wohnt Anas Chefin", ["Ana", "Ana Silva"]),
+        ("als Bo Anas chefin sah", []),
+        ("wo wohnt anas Chefin", []),
+        ("Is Ana here", ["Ana", "Ana Silva"]),
         ("", []),
         ("!?", []),
     ],
@@ -208,12 +213,36 @@ def test_the_longest_names_in_a_query_are_its_entities(
 ) -> None:
     create(connection)
     # "Ana" is an entity, and a name that Ana Silva goes by as well.
-    retain(connection, [about("a", "Ana", "R&D", "New York", "New York City")])
+    retain(connection, [about("a", "Ana", "R&D", "New York", "New York City", "I")])
     retain(connection, [about("b", {"name": "Ana Silva", "aliases": ["Ana"]})])
 
     found = call(connection, "query_entities", bank="b", query=query)
 
     assert sorted(row.name for row in found) == names
+
+
+def test_ten_entities_of_one_name_are_considered(connection: Connection) -> None:
+    create(connection)
+    connection.execute(
+        "with e as (insert into pgrecall.entity (bank_id, name) select 'b', 'Ana ' || n"
+        " from generate_series(1, 12) as n returning entity_id) insert into pgrecall.entity_alias"
+        " (bank_id, alias, entity_id) select 'b', 'ana', entity_id from e"
+    )
+
+    found = call(connection, "query_entities", bank="b", query="Ana")
+
+    assert [row.confidence for row in found] == pytest.approx([0.1] * 10)
+
+
+def test_a_name_that_certainly_is_not_theirs_names_nobody(connection: Connection) -> None:
+    create(connection)
+    retain(connection, [about("a", "Ana")])
+    retain(connection, [about("b", {"name": "Ana Silva", "aliases": ["Ana"]})])
+    connection.execute("update pgrecall.entity_alias set confidence = 0 where alias = 'ana'")
+
+    found = call(connection, "query_entities", bank="b", query="Ana")
+
+    assert [row.confidence for row in found] == [0, 0]
 
 
 def test_entities_of_another_bank_are_not_named(connection: Connection) -> None:
@@ -226,6 +255,18 @@ def test_entities_of_another_bank_are_not_named(connection: Connection) -> None:
 
 
 # entity_walk
+
+
+@pytest.mark.parametrize(("hops", "score"), [(0, 0.7), (1, 0.3 * 0.7)])
+def test_a_fact_of_the_last_step_keeps_more_than_those_on_the_way(
+    connection: Connection, hops: int, score: float
+) -> None:
+    create(connection)
+    stated(connection, [about("It rained.", "Ivor")])
+
+    (row,) = call(connection, "entity_walk", bank="b", query="Ivor", hops=hops)
+
+    assert row.score == close(score**0.5)
 
 
 @kept_fixture
@@ -243,25 +284,7 @@ def chain(connection: Connection) -> dict[str, int]:
     return dict(zip(names, memory_ids, strict=False))
 
 
-WALK_NAMES = ["Ana", "Ben", "Cid", "Dot", "Eve", "Fay"]
-EDGES = strategies.lists(
-    strategies.tuples(
-        strategies.sampled_from(WALK_NAMES),
-        strategies.sampled_from(WALK_NAMES),
-        strategies.sampled_from(["leads", "related_to"]),
-        strategies.sampled_from([1.0, 0.8, 0.5]),
-        strategies.booleans(),
-    ).filter(lambda edge: edge[0] != edge[1]),
-    min_size=1,
-    max_size=10,
-)
-
-
 # graph_arm
-
-
-TURNS = [("Ana", "w"), ("Ana", "v"), ("Sam", "u"), ("Ana", "zebra"),
-         ("Ana", "x"), ("Sam", "y"), ("Ana", "z")]  # fmt: skip
 
 
 @pytest.mark.parametrize("query", ["nothing known", "", None])
@@ -269,6 +292,16 @@ def test_the_graph_arm_finds_nothing_without_a_start(
     connection: Connection, chain: dict[str, int], query: str | None
 ) -> None:
     assert call(connection, "graph_arm", bank="b", query=query) == []
+
+
+def test_who_is_named_has_all_mass_where_no_word_is_found(connection: Connection) -> None:
+    create(connection)
+    stated(connection, [about("It rained.", "Ivor", "Ana"), about("She sang.", "Ana")])
+
+    found = call(connection, "graph_arm", bank="b", query="Ivor?")
+
+    assert found
+    assert found == call(connection, "entity_walk", bank="b", query="Ivor?", hops=1)
 
 
 def test_a_name_counts_less_where_many_facts_hold_its_words_and_few_mention_it(

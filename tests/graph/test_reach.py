@@ -167,6 +167,42 @@ def test_a_row_tells_what_led_to_its_cause(shop: Connection) -> None:
     assert row.via["text"] == "The shop stayed shut on Monday. ← A fuse had blown."
 
 
+def test_the_path_of_a_row_tells_four_facts_at_most(connection: Connection) -> None:
+    create(connection)
+    more = [{"text": f"Cause {n}.", "links": [{"kind": "causes", "to_index": n}]} for n in range(6)]
+    retain(connection, [CHAIN[0], *more])
+
+    rows = call(
+        connection, "hybrid_recall", bank="b", query="What is the root cause of the shop?",
+        graph_steps=4,
+    )  # fmt: skip
+
+    told = {row.text: row.via["text"] for row in rows if row.via}
+    first_four = "The shop stayed shut on Monday. ← Cause 0. ← Cause 1. ← Cause 2."
+    assert told["Cause 3."] == told["Cause 4."] == first_four
+
+
+def test_the_path_of_a_row_tells_facts_of_types_that_are_not_asked_for(
+    connection: Connection,
+) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            {**CHAIN[0], "fact_type": "event"},
+            CHAIN[1],
+            {**CHAIN[2], "fact_type": "event"},
+        ],
+    )
+
+    rows = call(
+        connection, "hybrid_recall", bank="b", query="Why was the shop shut?", fact_types=["event"]
+    )
+
+    [row] = [row for row in rows if row.text == "Rain dripped through the roof."]
+    assert row.via["text"] == "The shop stayed shut on Monday. ← A fuse had blown."
+
+
 def test_the_path_of_a_row_tells_nothing_that_the_filter_leaves_out(people: Connection) -> None:
     hidden = value(people, "select memory_id from pgrecall.memory where text ~ 'Ana learns'")
 
@@ -191,6 +227,81 @@ def test_a_bank_has_words_of_its_own(people: Connection) -> None:
     led = reached(people, query, relation_words=words)[HOUSEBOAT].score
 
     assert led > 2 * plain
+
+
+def test_what_a_bank_means_by_a_word_goes_before_the_lexicon(people: Connection) -> None:
+    query = "Where does the boss of Bo live?"
+
+    plain = reached(people, query)[HOUSEBOAT].score
+    other = reached(people, query, relation_words={"boss": ["noun>mentors"]})
+
+    assert other[HOUSEBOAT].score < 0.5 * plain
+
+
+def test_a_kind_may_be_written_with_capitals_and_spaces(connection: Connection) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            related("Ana answers to Bo.", "Ana", "Reports To", "Bo"),
+            related("Ana cooks for Cy.", "Ana", "cooks_for", "Cy"),
+        ],
+    )
+
+    found = reached(connection, "Who is the boss of Ana?")
+
+    assert found["Ana answers to Bo."].score > 2 * found["Ana cooks for Cy."].score
+
+
+def test_words_of_a_name_ask_for_nothing(connection: Connection) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            related("Tides come twice.", "Boss Hogg", "reports_to", "Bo"),
+            related("Ships come by day.", "Boss Hogg", "cooks_for", "Cy"),
+        ],
+    )
+
+    found = reached(connection, "What of Boss Hogg?")
+
+    assert len({hit.score for hit in found.values()}) == 1
+
+
+def test_a_path_that_begins_with_a_hit_is_told_from_its_first_name(
+    connection: Connection,
+) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            {"text": "The zebra fled.", "entities": ["Ana"]},
+            related("Noon is for lunch.", "Ana", "reports_to", "Cy"),
+        ],
+    )
+
+    rows = call(connection, "hybrid_recall", bank="b", query="Whose boss saw the zebra?")
+
+    told = {row.text: row.via["path"] for row in rows if row.via}
+    assert told == {"Noon is for lunch.": "Ana → reports_to → Cy"}
+
+
+def test_each_word_asks_for_one_relation_of_a_path(connection: Connection) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            related("Ana answers to Bo.", "Ana", "reports_to", "Bo"),
+            related("Bo answers to Cy.", "Bo", "reports_to", "Cy"),
+        ],
+    )
+
+    once = reached(connection, "Whom does Ana report to?")
+    twice = reached(connection, "Who is the boss of the boss of Ana?")
+
+    first, second = "Ana answers to Bo.", "Bo answers to Cy."
+    assert once[first].score > once[second].score
+    assert twice[first].score < twice[second].score
 
 
 def test_a_relation_that_has_ended_counts_less_unless_a_former_state_is_asked_for(
@@ -392,6 +503,7 @@ def test_a_rare_entity_in_common_leads_on_and_a_frequent_one_does_not(
     ]
     assert rows[1].via["entities"] == ["VX-77"]
     assert rows[1].via["text"] == "The valve in the press cracked."
+    assert "path" not in rows[1].via  # it follows no relation
 
 
 def test_what_was_said_next_is_reached(connection: Connection) -> None:
@@ -473,6 +585,19 @@ def test_what_is_asked_for_keeps_to_types_filter_and_time(people: Connection) ->
     assert HOUSEBOAT not in reached(people, query, as_of="2020-01-01")
 
 
+@pytest.mark.parametrize("query", ["What of Ana?", "Who is the boss of Ana?"])
+def test_a_relation_that_has_not_begun_leads_nowhere(connection: Connection, query: str) -> None:
+    create(connection)
+    fact = related("Ana will answer to Bo.", "Ana", "reports_to", "Bo")
+    fact["relations"][0]["valid_from"] = "2100-01-01"
+    retain(connection, [fact, {"text": "Bo sails.", "entities": ["Bo"]}])
+
+    found = reached(connection, query)
+
+    assert found
+    assert not [text for text, hit in found.items() if "reports_to" in str(hit.via)]
+
+
 def test_a_relation_that_nobody_knew_leads_nowhere(connection: Connection) -> None:
     create(connection)
     retain(connection, PEOPLE)
@@ -498,6 +623,29 @@ def test_an_expansion_tells_causes_from_entities(shop: Connection) -> None:
     assert all(row.score == row.entity_score + row.semantic_score + row.causal_score
                for row in rows)  # fmt: skip
     assert {bool(row.causal_score) for row in rows} == {True, False}
+
+
+def test_messages_are_no_start_of_the_graph(shop: Connection) -> None:
+    query = "Why was the shop shut?"
+    before = {text: hit.score for text, hit in reached(shop, query).items()}
+    call(shop, "retain_messages", bank="b", messages=[{"text": "The shop was shut."}])
+
+    assert {text: hit.score for text, hit in reached(shop, query).items()} == before
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [({}, "skipped"), ({"budget": "high"}, "ran"), ({"arms": ["lexical", "graph"]}, "ran")],
+)
+def test_a_graph_that_leads_nowhere_is_skipped_unless_it_is_asked_for(
+    connection: Connection, options: dict[str, Any], status: str
+) -> None:
+    create(connection)
+    retain(connection, ["a zebra", {"text": "a crane", "entities": ["Ana"]}])
+
+    report = call(connection, "explain_recall", bank="b", query="zebra", **options)
+
+    assert {row.arm: row.status for row in report}["graph"] == status
 
 
 def test_strong_seeds_lead_on_more_than_weak_ones(connection: Connection) -> None:

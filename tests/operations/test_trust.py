@@ -181,6 +181,17 @@ def test_few_rows_of_any_source_stand_before_others_where_that_is_wanted(bank: C
     assert few[7:] == ["chat"] * 7
 
 
+def test_a_row_that_is_behind_all_others_anyway_keeps_its_score(bank: Connection) -> None:
+    retain(bank, [{"text": QUESTION, "source_id": "chat"}])
+    retain(bank, [{"text": "A window, and much beside it, is open", "source_id": "chat"}])
+
+    def scores(**options: int) -> list[float]:
+        found = call(bank, "hybrid_recall", bank="b", query=QUESTION, **options)
+        return [row.score for row in found]
+
+    assert scores(source_rows=1) == pytest.approx(scores())
+
+
 def test_a_source_of_trust_0_is_in_no_answer(bank: Connection) -> None:
     retain(bank, [LIE, TRUTH])
     call(bank, "configure_bank", bank="b", settings={"source_trust": {"forum:1": 0}})

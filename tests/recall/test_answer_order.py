@@ -230,14 +230,35 @@ def test_the_latest_comes_first_of_what_is_nearly_the_same_only(
     assert [row.text for row in rows] == texts.split()
 
 
-def test_a_date_without_bounds_is_of_no_age(connection: Connection) -> None:
+def test_the_latest_without_a_beginning_is_what_was_said_last(connection: Connection) -> None:
+    create(connection, embedding_dimensions=2)
+    facts: list[dict[str, Any]] = [
+        {"text": "early", "mentioned_at": "2025-01-01"},
+        {"text": "late", "mentioned_at": "2026-01-01", "occurred": [None, "2024-01-01"]},
+    ]
+    retain(connection, [{**fact, "embedding": [1, 0]} for fact in facts])
+
+    texts = connection.execute(
+        "select text from pgrecall.hybrid_recall('b', '', '[1, 0]',"
+        """ options => '{"prefer": "latest"}')"""
+    ).fetchall()
+
+    assert texts == [("late",), ("early",)]
+
+
+@pytest.mark.parametrize(
+    ("occurred", "as_of"),
+    [("[-infinity, infinity)", "now"), ("[2026-01-01, 2026-01-02)", "infinity")],
+)
+def test_what_has_no_bounds_is_of_no_age(connection: Connection, occurred: str, as_of: str) -> None:
     create(connection)
     retain(connection, ["kraken"])
-    connection.execute("update pgrecall.memory set occurred = '[-infinity, infinity)'")
+    connection.execute("update pgrecall.memory set occurred = %s", [occurred])
 
     scores = connection.execute(
-        "select score from pgrecall.hybrid_recall('b', 'kraken', options => "
-        """ '{"fusion": "linear", "weights": {"lexical": 2}, "recency_half_life": "1 day"}')"""
+        "select score from pgrecall.hybrid_recall('b', 'kraken', as_of => %s, options => "
+        """ '{"fusion": "linear", "weights": {"lexical": 2}, "recency_half_life": "1 day"}')""",
+        [as_of],
     ).fetchall()
 
     assert scores == [(2,)]

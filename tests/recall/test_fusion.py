@@ -304,7 +304,7 @@ def test_doubt_takes_weight_from_similarities_that_hardly_differ(
         (0.45, 5.0, 0.5, 0.75),
         (0.45, 5.0, 0, 1),
         (None, 5.0, 1, 1),  # ten hits are too few to tell
-        (0.45, None, 1, 1),
+        (0.27, None, 1, 1),
     ],
 )
 def test_doubt_takes_weight_from_words_that_tell_less_apart_than_similarities(
@@ -326,6 +326,14 @@ def test_doubt_takes_weight_from_words_that_tell_less_apart_than_similarities(
     scores = {row.memory_id: row.score for row in rows}
     assert scores[1] == pytest.approx(1 / 61)
     assert scores.get(101, 0) == pytest.approx(share / 61)
+
+
+def test_nothing_is_doubted_where_nothing_is_similar(connection: Connection) -> None:
+    hits: list[Any] = [("semantic", 1, 1, 0.0, None, None, 0.0), ("lexical", 2, 1, 3.0)]
+
+    rows = fused(connection, "fuse", hits, options={"fusion": "rrf", "doubt": 1})
+
+    assert {row.memory_id: row.score for row in rows} == pytest.approx({1: 1 / 61, 2: 1 / 61})
 
 
 def test_few_words_that_match_are_sure_and_none_are_not(connection: Connection) -> None:

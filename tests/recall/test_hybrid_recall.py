@@ -11,7 +11,18 @@ import pytest
 
 from pgrecall.temporal import extract_temporal_constraint
 from servers import kept_fixture
-from sqlcalls import FAMILY, Connection, call, column, create, recalled, retain, rows, value
+from sqlcalls import (
+    FAMILY,
+    Connection,
+    call,
+    column,
+    create,
+    planned,
+    recalled,
+    retain,
+    rows,
+    value,
+)
 
 QUERY = "what broke the Kraken deploy, see deploy.window"
 WINDOW = "[2026-03-05,2026-03-06)"
@@ -250,6 +261,43 @@ def test_the_report_counts_rows_and_says_why_an_arm_was_skipped(
         assert spoken[arm].milliseconds >= 0
 
 
+def test_the_source_arm_finds_what_else_the_sources_of_hits_say(connection: Connection) -> None:
+    create(connection)
+    facts = {
+        "a zebra": "book",
+        "a zebra, among much else": "paper",
+        "a gate": "book",
+        "a lock": "paper",
+        "a crane": "chat",
+        "a lion": "radio",
+        "a zebra, says nobody": None,
+        "some rain": None,
+    }
+    retain(connection, [{"text": text, "source_id": source} for text, source in facts.items()])
+    messages = [{"text": "zebra", "session": "chat"}]
+    call(connection, "retain_messages", bank="b", messages=messages)
+
+    hits = call(connection, "arm_hits", bank="b", query="zebra")
+
+    texts = dict(rows(connection, "select memory_id, text from pgrecall.memory"))
+    ranks = {texts.get(hit.memory_id): hit.rank for hit in hits if hit.arm == "lexical"}
+    assert {texts[hit.memory_id]: hit.score for hit in hits if hit.arm == "source"} == {
+        "a crane": 1,
+        "a gate": 1 / ranks["a zebra"],
+        "a lock": 1 / ranks["a zebra, among much else"],
+    }
+
+
+def test_a_plan_says_what_an_arm_has_to_work_on(
+    connection: Connection, bank: dict[str, int]
+) -> None:
+    reasons = {row.arm: row.reason for row in planned(connection, **FULL)}
+
+    assert reasons["semantic"] == "an embedding is given"
+    assert reasons["hypothetical"] == "a hypothetical answer is given"
+    assert reasons["temporal"] == "a time window is given"
+
+
 @pytest.mark.parametrize(
     ("arm", "index"),
     [
@@ -431,6 +479,8 @@ def test_an_arm_gives_as_many_rows_as_are_asked_for(connection: Connection) -> N
     assert count() == 120
     assert count(skip=20) == 120
     assert count(depth=30) == 30
+    # Half as deep, but not less deep than the answer is long.
+    assert count(depth=30, budget="low") == 30
 
 
 def test_top_k_cuts_the_same_order_and_ties_go_by_recency_then_id(connection: Connection) -> None:

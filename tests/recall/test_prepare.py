@@ -102,6 +102,22 @@ def test_what_a_path_leads_to_is_about_whom_its_origin_names(connection: Connect
     assert named[next_day] is None  # said an hour later, perhaps of something else
 
 
+def test_what_relations_of_who_is_named_lead_to_is_about_them(connection: Connection) -> None:
+    create(connection)
+    owns, moors = retain(
+        connection,
+        [
+            {"text": "a deed", "relations": [{"from": "Bo", "kind": "owns", "to": "the yard"}]},
+            {"text": "a buoy", "relations": [{"from": "the yard", "kind": "has", "to": "a gig"}]},
+        ],
+    )
+
+    hits = call(connection, "arm_hits", bank="b", query="What of Bo?")
+
+    named = {row.memory_id: row.named for row in hits if row.arm == "graph"}
+    assert named[moors] == named[owns] is not None
+
+
 def test_a_name_that_two_go_by_counts_by_how_sure_it_is(connection: Connection) -> None:
     create(connection, settings={"named_boost": 3})
     first, second = retain(

@@ -153,6 +153,37 @@ def test_what_ended_is_told_how(connection: Connection) -> None:
     assert why_not(connection, old, "boat", as_of="2026-02-01")["answer"][0] == "returned"
 
 
+def test_what_a_fact_replaced_that_is_gone_is_told_how_it_ended(connection: Connection) -> None:
+    create(connection, settings={"replace": "key"})
+    connection.execute("set local timezone = 'UTC'")
+    first, spam, last = (
+        retain(
+            connection,
+            [
+                {
+                    "text": f"{source} boat",
+                    "fact_key": "k",
+                    "source_id": source,
+                    "mentioned_at": f"2026-0{month}-01",
+                }
+            ],
+        )[0]
+        for month, source in enumerate(("log", "spam", "book"), 1)
+    )
+    call(connection, "quarantine", bank="b", source="spam")
+
+    by_last = why_not(connection, first, "boat")
+    call(connection, "release", bank="b", source="spam")
+    call(connection, "forget", bank="b", memory_ids=[spam])
+
+    assert by_last == out_of_reach(
+        f"it ended at 2026-03-01 00:00:00+00: a newer fact replaced it by {last}"
+    )
+    assert why_not(connection, first, "boat") == out_of_reach(
+        "it ended at 2026-02-01 00:00:00+00: a newer fact replaced it"
+    )
+
+
 def test_what_a_source_of_no_trust_or_in_quarantine_says_is_told_so(connection: Connection) -> None:
     create(connection, settings={"source_trust": {"web:*": 0}})
     doubted, hidden = retain(

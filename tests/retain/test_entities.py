@@ -39,6 +39,7 @@ def named(connection: Connection, query: str) -> dict[str, Any]:
         ("Did Caroline's prices change?", "Did prices change?"),
         ("Did Caroline’s prices change?", "Did prices change?"),
         ("James' boat sank", "boat sank"),
+        ("What did he tell Ana?", "What did he tell?"),
         ("Ana, where do you keep boats?", "where do you keep boats?"),
         ('does "Ana" (Caroline) travel', "does travel"),
         ("ask @Ana about #Caroline and boats", "ask about and boats"),

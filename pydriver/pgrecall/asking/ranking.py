@@ -17,8 +17,7 @@ from datetime import datetime, timedelta, timezone
 from heapq import heappush, heappushpop
 from itertools import accumulate, pairwise
 
-from pgrecall.asking.dated_text import began_at, dated_text, extent
-from pgrecall.inference.interfaces import PunctualReranker, Reranker
+from pgrecall.asking.dated_text import began_at, extent
 from pgrecall.inference.rerankers import sigmoid
 from pgrecall.rows import Hit, Period
 
@@ -176,46 +175,6 @@ class FirstPlaces:
             self._least <= self._read < len(self._left) and self._first[0] >= self._left[self._read]
         )
         return self.are_settled
-
-
-def reranked(
-    hits: Sequence[Hit],
-    query: str,
-    reranker: Reranker,
-    *,
-    reference_time: datetime,
-    during: Period | None,
-    asked: str = "",
-    candidates: int = CANDIDATES,
-    seconds: float = SECONDS,
-    mode: str = "blend",
-    boosts: Mapping[str, float] = BOOSTS,
-) -> list[Hit]:
-    """Order the first hits by a reranker, as :class:`Order` does; the others follow.
-
-    Args:
-        hits: In fused order.
-        query: The question as the user asked it.
-        reranker: Scores from 0 to 1.
-        reference_time: As for Order.
-        during: As for Order.
-        asked: The words of the question for that time.
-        candidates: How many hits the reranker reads, at least 1.
-        seconds: Time limit; hits not read by then are not reranked.
-        mode: As for Order.
-        boosts: As for Order.
-
-    Raises:
-        RerankerUnavailable: the reranker cannot be used.
-
-    """
-    texts = [dated_text(hit, during, asked) for hit in hits[:candidates]]
-    if not texts:
-        return []
-    order = Order(hits, reference_time=reference_time, during=during, mode=mode, boosts=boosts)
-    if isinstance(reranker, PunctualReranker):
-        return order.hits(reranker.scores_within(query, texts, seconds))
-    return order.hits(reranker.scores(query, texts))
 
 
 def _with_paths_held(fused: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:

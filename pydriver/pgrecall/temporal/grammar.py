@@ -1065,19 +1065,6 @@ def _cycle_in_span(scan: Scan, got: Group) -> Value:
     return result
 
 
-_IN_WEEK = r"(?P<w>W)(?:[OFi,]?T?)(?P<x>X)|(?P<x2>X)[,.]?i?T?(?P<w2>W)"
-
-
-@rule(_IN_WEEK)
-def _weekday_in_week(scan: Scan, got: Group) -> Value:
-    """Read "tuesday of next week", "last week on Friday"."""
-    whole = got["x"] or got["x2"]
-    if whole.kind not in ("week", "weekend") or whole.start is None:
-        return None
-    weekday = got["w"] if got["x"] else got["w2"]
-    return cal.period("day", cal.monday(whole.first), weekday)
-
-
 @rule(r"(?<![oR])(?P<d>[no])U?[Oi]?T?(?P<x>X)")
 def _day_in_month(scan: Scan, got: Group) -> Value:
     """Read "the 20th of next month"."""
@@ -1168,7 +1155,14 @@ def _nth_of(scan: Scan, got: Group) -> Value:
     return cal.nth(whole, unit, number, count)
 
 
-rule(_IN_WEEK)(_weekday_in_week)
+@rule(r"(?P<w>W)(?:[OFi,]?T?)(?P<x>X)|(?P<x2>X)[,.]?i?T?(?P<w2>W)")
+def _weekday_in_week(scan: Scan, got: Group) -> Value:
+    """Read "tuesday of next week", "last week on Friday"."""
+    whole = got["x"] or got["x2"]
+    if whole.kind not in ("week", "weekend") or whole.start is None:
+        return None
+    weekday = got["w"] if got["x"] else got["w2"]
+    return cal.period("day", cal.monday(whole.first), weekday)
 
 
 @rule(r"(?P<o>o)?(?P<w>W)(?P<s>[ab])T?(?P<c>[XC])")
@@ -1245,13 +1239,11 @@ def _offset(scan: Scan, got: Group) -> Value:
     return Span(start, start + DAY, "day", 0.9, hours=_hours_of(got.item("p")))
 
 
-@rule(r"(?:R|n?R)(?P<n>[nv])(?P<u>U)|(?P<r>R)(?P<w>U)(?=O)")
+@rule(r"(?P<r>R)(?P<n>[nv])(?P<u>U)")
 def _rolling_rest(scan: Scan, got: Group) -> Value:
     """Read "the last two weeks of work", left over by the rules for parts."""
-    first = got.all()[0]
-    if got["w"] or first.letter != "R" or first.value[0] == 0:
-        return None
-    return _rolling(scan, first.value[0], got["u"], got["n"])
+    shift = got["r"][0]
+    return _rolling(scan, shift, got["u"], got["n"]) if shift else None
 
 
 # Leftovers become weak: they need a word before them ---------------------------------------------
