@@ -188,6 +188,10 @@ create type pgrecall_internal.arm_found as (
   eleventh   double precision,
   background double precision
 );
+create type pgrecall_internal.memories_about as (
+  memory_ids bigint[],
+  weights    double precision[]
+);
 create type pgrecall_internal.request as (
   bank          pgrecall.bank,
   options       jsonb,
@@ -212,7 +216,8 @@ create type pgrecall_internal.request as (
   memory_terms  pgrecall_internal.terms,
   message_terms pgrecall_internal.terms,
   note          text,
-  found         pgrecall_internal.arm_found[]
+  found         pgrecall_internal.arm_found[],
+  about         pgrecall_internal.memories_about
 );
 create type pgrecall_internal.arm_result as (
   is_run     boolean,

@@ -1298,6 +1298,14 @@ comment on type pgrecall_internal.arm_found is
 'An arm that found something: what its row of the registry says, its best and its worst score, the '
 'lowest among the ranks up to 11 (0: it has no more than ten hits), and its background.';
 
+create type pgrecall_internal.memories_about as (
+  memory_ids bigint[],
+  weights    double precision[]
+);
+comment on type pgrecall_internal.memories_about is
+'Memories that mention entities named in a query, and the weights of these names, summed; null '
+'where there are none.';
+
 create type pgrecall_internal.request as (
   bank          pgrecall.bank,
   options       jsonb,
@@ -1322,7 +1330,8 @@ create type pgrecall_internal.request as (
   memory_terms  pgrecall_internal.terms,
   message_terms pgrecall_internal.terms,
   note          text,
-  found         pgrecall_internal.arm_found[]
+  found         pgrecall_internal.arm_found[],
+  about         pgrecall_internal.memories_about
 );
 comment on type pgrecall_internal.request is
 'One recall, checked and resolved: the argument of every arm. options: every option with its '
@@ -1331,7 +1340,7 @@ comment on type pgrecall_internal.request is
 'the window and as_of as a predicate over alias m of memory. arms: those asked for; null: all that '
 'apply. lexemes, memory_terms and message_terms are null where no arm searches for words. note: '
 'how the types were narrowed or widened. found: the arms that found something so far; null in an '
-'arm that is called alone.';
+'arm that is called alone. about: memories that mention whom the query names, see _about().';
 
 create type pgrecall_internal.arm_result as (
   is_run     boolean,
@@ -7420,6 +7429,9 @@ begin
   if is_read then
     request := pgrecall_internal._parsed_request(request, has_messages);
   end if;
+  if request.named <> '{}' then
+    request.about := pgrecall_internal._about(request);
+  end if;
   return request;
 end;
 $$;
@@ -7514,6 +7526,67 @@ comment on function pgrecall_internal._visible_places is
 'The positions, from 1, of the first most memories that have one of fact_types (any type where '
 'that is null), are valid as of the recall, and pass its filter.';
 
+create or replace function pgrecall_internal._name_weights(request pgrecall_internal.request)
+returns table (entity_id bigint, mentions bigint, weight double precision)
+language sql stable parallel safe rows 5
+begin atomic
+  -- Called in a from clause, so that it is inlined.
+  select q.entity_id, q.mentions,
+         q.confidence / 3 * least(3, greatest(1, ln(
+           greatest((request.memory_terms).documents, 1) / greatest(q.mentions, 1)::float8)
+           / ln(2::float8)))
+  from   unnest(request.named) as q;
+end;
+comment on function pgrecall_internal._name_weights is
+'How much each name in a query says: the confidence in its entity times a third of the binary '
+'logarithm of how many facts there are for each that mentions it, at least a third and at most 1.';
+
+create or replace function pgrecall_internal._about(request pgrecall_internal.request)
+returns pgrecall_internal.memories_about
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  about pgrecall_internal.memories_about;
+begin
+  select array_agg(f.memory_id), array_agg(f.weight)
+  into   about
+  from (
+    select m.memory_id, sum(e.weight) as weight
+    from (
+      select n.entity_id, n.weight
+      from   pgrecall_internal._name_weights(request) as n
+      where  n.mentions < least(1000, (request.memory_terms).documents / 4.0)
+      order  by n.weight desc, n.mentions
+      limit  10
+    ) as e
+    cross  join lateral (
+      select x.memory_id
+      from   pgrecall.mention x
+      where  x.bank_id = (request.bank).bank_id and x.entity_id = e.entity_id
+      limit  1000
+    ) as m
+    group  by m.memory_id
+    order  by 2 desc, 1 desc
+    limit  1000
+  ) as f;
+  request.fact_types := request.all_types;  -- to which they may be widened
+  if not pgrecall_internal._are_visible(request, about.memory_ids) then
+    select array_agg(about.memory_ids[p]), array_agg(about.weights[p])
+    into   about
+    from   unnest(pgrecall_internal._visible_places(request, about.memory_ids, 1000)) as p;
+  end if;
+  return about;
+end;
+$$;
+comment on function pgrecall_internal._about is
+'The memories of a request that mention an entity named in the query which fewer than 1,000 mention '
+'and less than a quarter of all, those first that mention several: at most 1,000. Among the nearest '
+'of all memories there may be few of them.';
+
 -- arms/call.sql
 -- How an arm is called: by name, from the run of a recall or alone.
 create or replace function pgrecall_internal._arm_hits(
@@ -7565,21 +7638,6 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._ranked is 'The rows of an arm that is called alone.';
-
-create or replace function pgrecall_internal._name_weights(request pgrecall_internal.request)
-returns table (entity_id bigint, mentions bigint, weight double precision)
-language sql stable parallel safe rows 5
-begin atomic
-  -- Called in a from clause, so that it is inlined.
-  select q.entity_id, q.mentions,
-         q.confidence / 3 * least(3, greatest(1, ln(
-           greatest((request.memory_terms).documents, 1) / greatest(q.mentions, 1)::float8)
-           / ln(2::float8)))
-  from   unnest(request.named) as q;
-end;
-comment on function pgrecall_internal._name_weights is
-'How much each name in a query says: the confidence in its entity times a third of the binary '
-'logarithm of how many facts there are for each that mentions it, at least a third and at most 1.';
 
 create or replace function pgrecall_internal._named_hits(
   request pgrecall_internal.request, hits pgrecall.arm_hit[])
@@ -7650,46 +7708,6 @@ $$;
 comment on function pgrecall_internal._named_hits is
 'The hits, each with the weights of the names whose entities its memory mentions, summed, or those '
 'of a memory or an entity from which a path of mentions, relations and causes leads to it.';
-
-create or replace function pgrecall_internal._about(
-  request pgrecall_internal.request, out memory_ids bigint[], out weights double precision[])
-language plpgsql stable parallel safe
-set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  if request.named = '{}' then
-    return;
-  end if;
-  select array_agg(f.memory_id), array_agg(f.weight)
-  into   memory_ids, weights
-  from (
-    select m.memory_id, sum(e.weight) as weight
-    from (
-      select n.entity_id, n.weight
-      from   pgrecall_internal._name_weights(request) as n
-      where  n.mentions < least(1000, (request.memory_terms).documents / 4.0)
-      order  by n.weight desc, n.mentions
-      limit  10
-    ) as e
-    cross  join lateral (
-      select x.memory_id
-      from   pgrecall.mention x
-      where  x.bank_id = (request.bank).bank_id and x.entity_id = e.entity_id
-      limit  1000
-    ) as m
-    group  by m.memory_id
-    order  by 2 desc, 1 desc
-    limit  1000
-  ) as f;
-end;
-$$;
-comment on function pgrecall_internal._about is
-'Memories, at most 1,000, that mention an entity named in the query which fewer than 1,000 mention '
-'and less than a quarter of all, with the weights of these names, summed; null where there are '
-'none. Among the nearest of all memories there may be few of them.';
 
 create or replace function pgrecall_internal._doubted_weights(
   weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision)
@@ -8020,7 +8038,7 @@ declare
   horizon     double precision;
   is_short    boolean;
   are_questions boolean;
-  about       record := pgrecall_internal._about(request);
+  about       pgrecall_internal.memories_about := request.about;
   direction   halfvec := case when bank.embedding_mean is null then
     pgrecall_internal._question_direction(bank.embedding_model, bank.embedding_dimensions) end;
   most        double precision;
@@ -8217,13 +8235,6 @@ begin
       where  x.score >= floor
       group  by x.id
     ) as u;
-    if not pgrecall_internal._are_visible(request, memory_ids) then
-      select coalesce(array_agg(memory_ids[p.place] order by p.n), '{}'),
-             coalesce(array_agg(scores[p.place] order by p.n), '{}')
-      into   memory_ids, scores
-      from   unnest(pgrecall_internal._visible_places(request, memory_ids, 2 * depth))
-               with ordinality as p(place, n);
-    end if;
   end if;
 
   -- In less than half a sample, the best hits are too large a part. In the order of the index by
@@ -8662,7 +8673,7 @@ declare
   bank   constant pgrecall.bank := request.bank;
   model  constant text := coalesce(bank.embedding_model, '');
   during tstzrange := request.during;
-  about  bigint[];
+  about  constant bigint[] := coalesce((request.about).memory_ids, '{}');
 begin
   result.is_run := during is not null;
   if is_planned then
@@ -8677,7 +8688,6 @@ begin
     case when lower(during) >= '4700-01-01 BC' then lower(during) else '-infinity' end,
     case when upper(during) <= '294000-01-01' then upper(during) else 'infinity' end,
     case when upper_inc(during) then '[]' else '[)' end);
-  about := coalesce((pgrecall_internal._about(request)).memory_ids, '{}');
   if request.filter is null and request.options ->> 'time_basis' = 'occurred' then
     select n.memory_ids, n.scores
     into   result.memory_ids, result.scores
@@ -10232,6 +10242,13 @@ $$;
 comment on function pgrecall_internal._has_cause is
 'Whether a causal link begins or ends at any of the memories.';
 
+create or replace function pgrecall_internal._least_flow()
+returns double precision
+language sql immutable parallel safe
+return 0.002;
+comment on function pgrecall_internal._least_flow is
+'The share of all mass below which a flow is not followed.';
+
 create or replace function pgrecall_internal._activated(
   request pgrecall_internal.request,
   hit_ids bigint[], hit_masses double precision[],
@@ -10246,7 +10263,7 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  least_flow constant double precision := 0.002;
+  least_flow constant double precision := pgrecall_internal._least_flow();
   decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
   asked      record := pgrecall_internal._asked_edges(request);
@@ -10474,7 +10491,8 @@ comment on function pgrecall_internal._activated is
 -- score, so that a clear winner leads on and a crowd does not; the rest in the entities named, each
 -- by its confidence over its number of mentions. Less starts there where many facts hold the words
 -- of a name and few mention the entity, as with "album" or "first": then the question hardly means
--- it. Without one of the two the other gets all.
+-- it. Without one of the two the other gets all. Where an entity has more mentions than flows are
+-- followed, as much starts in those facts about the named that fit the question best.
 --
 -- Only what a question asks for can reach a score of 1, at which arms() calls the arm certain.
 -- Where the mass only stays in hits and spreads to their neighbours, less of the weight counts,
@@ -10557,6 +10575,70 @@ comment on function pgrecall_internal._entity_masses is
 'the number of facts that mention it, or that hold the rarest word of its name, whichever is more. '
 'sure: the share of those facts that mention it, summed, at most 1.';
 
+create or replace function pgrecall_internal._about_masses(
+  request pgrecall_internal.request,
+  entity_ids bigint[], entity_masses double precision[],
+  out memory_ids bigint[], out masses double precision[])
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  thin double precision;
+begin
+  if (request.about).memory_ids is null then
+    return;
+  end if;
+  thin := (
+    select sum(u.mass)
+    from   unnest(entity_ids, entity_masses) as u(id, mass)
+    join   unnest(request.named) as q on q.entity_id = u.id
+    where  u.mass < q.mentions * pgrecall_internal._least_flow());
+  if thin is null then
+    return;
+  end if;
+  select array_agg(b.id order by b.share desc, b.id desc),
+         array_agg(thin * (b.share / b.shares) order by b.share desc, b.id desc)
+  into   memory_ids, masses
+  from (
+    select s.id, s.score ^ 3 as share, sum(s.score ^ 3) over () as shares
+    from (
+      select a.id,
+             a.weight * (1 + coalesce(e.similarity, 0))
+             * case when request.during is null then 1
+                    else greatest(0, pgrecall_internal._proximity(
+                      coalesce(m.occurred, tstzrange(m.mentioned_at, m.mentioned_at, '[]')),
+                      request.during, pgrecall_internal._slack_after(request.during))) end as score
+      from   unnest((request.about).memory_ids, (request.about).weights) as a(id, weight)
+      cross  join lateral (
+        select x.occurred, x.mentioned_at
+        from   pgrecall.memory x
+        where  x.bank_id = (request.bank).bank_id and x.memory_id = a.id
+        limit  1
+      ) as m
+      cross  join lateral (
+        select greatest(0, max(pgrecall_internal._similarity(
+                 1 - (x.embedding <=> request.embedding), (request.bank).low_cosine,
+                 (request.bank).high_cosine))) as similarity
+        from   pgrecall.embedding x
+        where  request.embedding is not null and x.bank_id = (request.bank).bank_id
+          and  x.memory_id = a.id and x.model = (request.bank).embedding_model
+          and  x.fact_type <> ''
+      ) as e
+      order  by 2 desc, 1 desc
+      limit  50
+    ) as s
+    where  s.score > 0
+  ) as b;
+end;
+$$;
+comment on function pgrecall_internal._about_masses is
+'Where an entity that a query names has too many mentions for its mass to spread over, the 50 facts '
+'about the named that fit the question best, with this mass: by the third power of the weights of '
+'the names, more for similarity, times the nearness to the window.';
+
 create or replace function pgrecall_internal._graph_search(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],
   out memory_ids bigint[], out scores double precision[], out paths text[])
@@ -10571,6 +10653,7 @@ declare
                                   else 1 - named_share * entity.sure end;
   seed   record := pgrecall_internal._hit_masses(
     request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
+  about  record;
   found  record;
   depth  integer;
 begin
@@ -10580,12 +10663,13 @@ begin
   for n in 1 .. coalesce(cardinality(entity.masses), 0) loop
     entity.masses[n] := (1 - share) * entity.masses[n];
   end loop;
+  about := pgrecall_internal._about_masses(request, entity.entity_ids, entity.masses);
   found := pgrecall_internal._activated(
-    request, coalesce(seed.memory_ids, '{}'), coalesce(seed.masses, '{}'),
-    coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
-    (request.options ->> 'graph_steps')::integer);
+    request, coalesce(seed.memory_ids || about.memory_ids, '{}'),
+    coalesce(seed.masses || about.masses, '{}'), coalesce(entity.entity_ids, '{}'),
+    coalesce(entity.masses, '{}'), (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence from the graph.
-  if position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
+  if about.memory_ids is null and position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
     memory_ids := '{}';
     return;
   end if;

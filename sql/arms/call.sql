@@ -49,21 +49,6 @@ end;
 $$;
 comment on function pgrecall_internal._ranked is 'The rows of an arm that is called alone.';
 
-create or replace function pgrecall_internal._name_weights(request pgrecall_internal.request)
-returns table (entity_id bigint, mentions bigint, weight double precision)
-language sql stable parallel safe rows 5
-begin atomic
-  -- Called in a from clause, so that it is inlined.
-  select q.entity_id, q.mentions,
-         q.confidence / 3 * least(3, greatest(1, ln(
-           greatest((request.memory_terms).documents, 1) / greatest(q.mentions, 1)::float8)
-           / ln(2::float8)))
-  from   unnest(request.named) as q;
-end;
-comment on function pgrecall_internal._name_weights is
-'How much each name in a query says: the confidence in its entity times a third of the binary '
-'logarithm of how many facts there are for each that mentions it, at least a third and at most 1.';
-
 create or replace function pgrecall_internal._named_hits(
   request pgrecall_internal.request, hits pgrecall.arm_hit[])
 returns pgrecall.arm_hit[]
@@ -133,46 +118,6 @@ $$;
 comment on function pgrecall_internal._named_hits is
 'The hits, each with the weights of the names whose entities its memory mentions, summed, or those '
 'of a memory or an entity from which a path of mentions, relations and causes leads to it.';
-
-create or replace function pgrecall_internal._about(
-  request pgrecall_internal.request, out memory_ids bigint[], out weights double precision[])
-language plpgsql stable parallel safe
-set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  if request.named = '{}' then
-    return;
-  end if;
-  select array_agg(f.memory_id), array_agg(f.weight)
-  into   memory_ids, weights
-  from (
-    select m.memory_id, sum(e.weight) as weight
-    from (
-      select n.entity_id, n.weight
-      from   pgrecall_internal._name_weights(request) as n
-      where  n.mentions < least(1000, (request.memory_terms).documents / 4.0)
-      order  by n.weight desc, n.mentions
-      limit  10
-    ) as e
-    cross  join lateral (
-      select x.memory_id
-      from   pgrecall.mention x
-      where  x.bank_id = (request.bank).bank_id and x.entity_id = e.entity_id
-      limit  1000
-    ) as m
-    group  by m.memory_id
-    order  by 2 desc, 1 desc
-    limit  1000
-  ) as f;
-end;
-$$;
-comment on function pgrecall_internal._about is
-'Memories, at most 1,000, that mention an entity named in the query which fewer than 1,000 mention '
-'and less than a quarter of all, with the weights of these names, summed; null where there are '
-'none. Among the nearest of all memories there may be few of them.';
 
 create or replace function pgrecall_internal._doubted_weights(
   weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision)

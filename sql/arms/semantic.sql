@@ -98,7 +98,7 @@ declare
   horizon     double precision;
   is_short    boolean;
   are_questions boolean;
-  about       record := pgrecall_internal._about(request);
+  about       pgrecall_internal.memories_about := request.about;
   direction   halfvec := case when bank.embedding_mean is null then
     pgrecall_internal._question_direction(bank.embedding_model, bank.embedding_dimensions) end;
   most        double precision;
@@ -295,13 +295,6 @@ begin
       where  x.score >= floor
       group  by x.id
     ) as u;
-    if not pgrecall_internal._are_visible(request, memory_ids) then
-      select coalesce(array_agg(memory_ids[p.place] order by p.n), '{}'),
-             coalesce(array_agg(scores[p.place] order by p.n), '{}')
-      into   memory_ids, scores
-      from   unnest(pgrecall_internal._visible_places(request, memory_ids, 2 * depth))
-               with ordinality as p(place, n);
-    end if;
   end if;
 
   -- In less than half a sample, the best hits are too large a part. In the order of the index by

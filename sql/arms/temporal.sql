@@ -187,7 +187,7 @@ declare
   bank   constant pgrecall.bank := request.bank;
   model  constant text := coalesce(bank.embedding_model, '');
   during tstzrange := request.during;
-  about  bigint[];
+  about  constant bigint[] := coalesce((request.about).memory_ids, '{}');
 begin
   result.is_run := during is not null;
   if is_planned then
@@ -202,7 +202,6 @@ begin
     case when lower(during) >= '4700-01-01 BC' then lower(during) else '-infinity' end,
     case when upper(during) <= '294000-01-01' then upper(during) else 'infinity' end,
     case when upper_inc(during) then '[]' else '[)' end);
-  about := coalesce((pgrecall_internal._about(request)).memory_ids, '{}');
   if request.filter is null and request.options ->> 'time_basis' = 'occurred' then
     select n.memory_ids, n.scores
     into   result.memory_ids, result.scores

@@ -53,6 +53,13 @@ $$;
 comment on function pgrecall_internal._has_cause is
 'Whether a causal link begins or ends at any of the memories.';
 
+create or replace function pgrecall_internal._least_flow()
+returns double precision
+language sql immutable parallel safe
+return 0.002;
+comment on function pgrecall_internal._least_flow is
+'The share of all mass below which a flow is not followed.';
+
 create or replace function pgrecall_internal._activated(
   request pgrecall_internal.request,
   hit_ids bigint[], hit_masses double precision[],
@@ -67,7 +74,7 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  least_flow constant double precision := 0.002;
+  least_flow constant double precision := pgrecall_internal._least_flow();
   decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
   asked      record := pgrecall_internal._asked_edges(request);

@@ -5,7 +5,8 @@
 -- score, so that a clear winner leads on and a crowd does not; the rest in the entities named, each
 -- by its confidence over its number of mentions. Less starts there where many facts hold the words
 -- of a name and few mention the entity, as with "album" or "first": then the question hardly means
--- it. Without one of the two the other gets all.
+-- it. Without one of the two the other gets all. Where an entity has more mentions than flows are
+-- followed, as much starts in those facts about the named that fit the question best.
 --
 -- Only what a question asks for can reach a score of 1, at which arms() calls the arm certain.
 -- Where the mass only stays in hits and spreads to their neighbours, less of the weight counts,
@@ -88,6 +89,70 @@ comment on function pgrecall_internal._entity_masses is
 'the number of facts that mention it, or that hold the rarest word of its name, whichever is more. '
 'sure: the share of those facts that mention it, summed, at most 1.';
 
+create or replace function pgrecall_internal._about_masses(
+  request pgrecall_internal.request,
+  entity_ids bigint[], entity_masses double precision[],
+  out memory_ids bigint[], out masses double precision[])
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  thin double precision;
+begin
+  if (request.about).memory_ids is null then
+    return;
+  end if;
+  thin := (
+    select sum(u.mass)
+    from   unnest(entity_ids, entity_masses) as u(id, mass)
+    join   unnest(request.named) as q on q.entity_id = u.id
+    where  u.mass < q.mentions * pgrecall_internal._least_flow());
+  if thin is null then
+    return;
+  end if;
+  select array_agg(b.id order by b.share desc, b.id desc),
+         array_agg(thin * (b.share / b.shares) order by b.share desc, b.id desc)
+  into   memory_ids, masses
+  from (
+    select s.id, s.score ^ 3 as share, sum(s.score ^ 3) over () as shares
+    from (
+      select a.id,
+             a.weight * (1 + coalesce(e.similarity, 0))
+             * case when request.during is null then 1
+                    else greatest(0, pgrecall_internal._proximity(
+                      coalesce(m.occurred, tstzrange(m.mentioned_at, m.mentioned_at, '[]')),
+                      request.during, pgrecall_internal._slack_after(request.during))) end as score
+      from   unnest((request.about).memory_ids, (request.about).weights) as a(id, weight)
+      cross  join lateral (
+        select x.occurred, x.mentioned_at
+        from   pgrecall.memory x
+        where  x.bank_id = (request.bank).bank_id and x.memory_id = a.id
+        limit  1
+      ) as m
+      cross  join lateral (
+        select greatest(0, max(pgrecall_internal._similarity(
+                 1 - (x.embedding <=> request.embedding), (request.bank).low_cosine,
+                 (request.bank).high_cosine))) as similarity
+        from   pgrecall.embedding x
+        where  request.embedding is not null and x.bank_id = (request.bank).bank_id
+          and  x.memory_id = a.id and x.model = (request.bank).embedding_model
+          and  x.fact_type <> ''
+      ) as e
+      order  by 2 desc, 1 desc
+      limit  50
+    ) as s
+    where  s.score > 0
+  ) as b;
+end;
+$$;
+comment on function pgrecall_internal._about_masses is
+'Where an entity that a query names has too many mentions for its mass to spread over, the 50 facts '
+'about the named that fit the question best, with this mass: by the third power of the weights of '
+'the names, more for similarity, times the nearness to the window.';
+
 create or replace function pgrecall_internal._graph_search(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],
   out memory_ids bigint[], out scores double precision[], out paths text[])
@@ -102,6 +167,7 @@ declare
                                   else 1 - named_share * entity.sure end;
   seed   record := pgrecall_internal._hit_masses(
     request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
+  about  record;
   found  record;
   depth  integer;
 begin
@@ -111,12 +177,13 @@ begin
   for n in 1 .. coalesce(cardinality(entity.masses), 0) loop
     entity.masses[n] := (1 - share) * entity.masses[n];
   end loop;
+  about := pgrecall_internal._about_masses(request, entity.entity_ids, entity.masses);
   found := pgrecall_internal._activated(
-    request, coalesce(seed.memory_ids, '{}'), coalesce(seed.masses, '{}'),
-    coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
-    (request.options ->> 'graph_steps')::integer);
+    request, coalesce(seed.memory_ids || about.memory_ids, '{}'),
+    coalesce(seed.masses || about.masses, '{}'), coalesce(entity.entity_ids, '{}'),
+    coalesce(entity.masses, '{}'), (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence from the graph.
-  if position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
+  if about.memory_ids is null and position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
     memory_ids := '{}';
     return;
   end if;

@@ -325,6 +325,9 @@ begin
   if is_read then
     request := pgrecall_internal._parsed_request(request, has_messages);
   end if;
+  if request.named <> '{}' then
+    request.about := pgrecall_internal._about(request);
+  end if;
   return request;
 end;
 $$;
@@ -418,3 +421,64 @@ $$;
 comment on function pgrecall_internal._visible_places is
 'The positions, from 1, of the first most memories that have one of fact_types (any type where '
 'that is null), are valid as of the recall, and pass its filter.';
+
+create or replace function pgrecall_internal._name_weights(request pgrecall_internal.request)
+returns table (entity_id bigint, mentions bigint, weight double precision)
+language sql stable parallel safe rows 5
+begin atomic
+  -- Called in a from clause, so that it is inlined.
+  select q.entity_id, q.mentions,
+         q.confidence / 3 * least(3, greatest(1, ln(
+           greatest((request.memory_terms).documents, 1) / greatest(q.mentions, 1)::float8)
+           / ln(2::float8)))
+  from   unnest(request.named) as q;
+end;
+comment on function pgrecall_internal._name_weights is
+'How much each name in a query says: the confidence in its entity times a third of the binary '
+'logarithm of how many facts there are for each that mentions it, at least a third and at most 1.';
+
+create or replace function pgrecall_internal._about(request pgrecall_internal.request)
+returns pgrecall_internal.memories_about
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  about pgrecall_internal.memories_about;
+begin
+  select array_agg(f.memory_id), array_agg(f.weight)
+  into   about
+  from (
+    select m.memory_id, sum(e.weight) as weight
+    from (
+      select n.entity_id, n.weight
+      from   pgrecall_internal._name_weights(request) as n
+      where  n.mentions < least(1000, (request.memory_terms).documents / 4.0)
+      order  by n.weight desc, n.mentions
+      limit  10
+    ) as e
+    cross  join lateral (
+      select x.memory_id
+      from   pgrecall.mention x
+      where  x.bank_id = (request.bank).bank_id and x.entity_id = e.entity_id
+      limit  1000
+    ) as m
+    group  by m.memory_id
+    order  by 2 desc, 1 desc
+    limit  1000
+  ) as f;
+  request.fact_types := request.all_types;  -- to which they may be widened
+  if not pgrecall_internal._are_visible(request, about.memory_ids) then
+    select array_agg(about.memory_ids[p]), array_agg(about.weights[p])
+    into   about
+    from   unnest(pgrecall_internal._visible_places(request, about.memory_ids, 1000)) as p;
+  end if;
+  return about;
+end;
+$$;
+comment on function pgrecall_internal._about is
+'The memories of a request that mention an entity named in the query which fewer than 1,000 mention '
+'and less than a quarter of all, those first that mention several: at most 1,000. Among the nearest '
+'of all memories there may be few of them.';

@@ -311,6 +311,14 @@ comment on type pgrecall_internal.arm_found is
 'An arm that found something: what its row of the registry says, its best and its worst score, the '
 'lowest among the ranks up to 11 (0: it has no more than ten hits), and its background.';
 
+create type pgrecall_internal.memories_about as (
+  memory_ids bigint[],
+  weights    double precision[]
+);
+comment on type pgrecall_internal.memories_about is
+'Memories that mention entities named in a query, and the weights of these names, summed; null '
+'where there are none.';
+
 create type pgrecall_internal.request as (
   bank          pgrecall.bank,
   options       jsonb,
@@ -335,7 +343,8 @@ create type pgrecall_internal.request as (
   memory_terms  pgrecall_internal.terms,
   message_terms pgrecall_internal.terms,
   note          text,
-  found         pgrecall_internal.arm_found[]
+  found         pgrecall_internal.arm_found[],
+  about         pgrecall_internal.memories_about
 );
 comment on type pgrecall_internal.request is
 'One recall, checked and resolved: the argument of every arm. options: every option with its '
@@ -344,7 +353,7 @@ comment on type pgrecall_internal.request is
 'the window and as_of as a predicate over alias m of memory. arms: those asked for; null: all that '
 'apply. lexemes, memory_terms and message_terms are null where no arm searches for words. note: '
 'how the types were narrowed or widened. found: the arms that found something so far; null in an '
-'arm that is called alone.';
+'arm that is called alone. about: memories that mention whom the query names, see _about().';
 
 create type pgrecall_internal.arm_result as (
   is_run     boolean,

@@ -138,3 +138,45 @@ def test_a_hub_passes_nothing_on_rather_than_to_the_oldest(connection: Connectio
     hits = of_arm(connection, "graph", "What of Ana?", arms=["graph"])
 
     assert hits == {}
+
+
+def test_what_fits_best_of_many_facts_about_somebody_starts_the_graph(
+    connection: Connection,
+) -> None:
+    create(connection)
+    rows = [
+        {"text": "she sails", "embedding": NEAR, "entities": ["Ana"], "occurred": "2026-03-02"},
+        {"text": "she rows", "embedding": NEAR, "entities": ["Ana"], "occurred": "2025-03-02"},
+        *(
+            {"text": f"entry {n}", "embedding": FAR, "entities": ["Ana"], "occurred": "2026-03-02"}
+            for n in range(298)
+        ),
+    ]
+    sails, rowed, *_ = retain(connection, rows)
+    retain(connection, [{"text": f"note {n}", "embedding": FAR} for n in range(1000)])
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    def found(query: str, **options: Any) -> list[int]:
+        return [*of_arm(connection, "graph", query, arms=["graph"], embedding=ASKED, **options)]
+
+    assert {*found("What of Ana?")[:2]} == {sails, rowed}
+    assert found("What of Ana?", during="[2026-03-01, 2026-04-01)")[0] == sails
+    assert found("What of Ana?", during="[2025-03-01, 2025-04-01)")[0] == rowed
+
+
+def test_facts_about_both_who_are_named_come_before_those_about_one(
+    connection: Connection,
+) -> None:
+    create(connection)
+    (both,) = retain(connection, [{"text": "x", "embedding": [1, 1], "entities": ["Ana", "Bo"]}])
+    for name in ("Ana", "Bo"):
+        facts = [{"text": f"{name} {n}", "embedding": NEAR, "entities": [name]} for n in range(100)]
+        retain(connection, facts)
+    retain(connection, crowd(700))
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+    options = {"embedding": ASKED, "depth": 20}
+
+    hits = of_arm(connection, "semantic", "What of Ana and Bo?", **options)
+
+    assert hits[both].named == pytest.approx(2)
+    assert both not in of_arm(connection, "semantic", "What of Ana?", **options)
