@@ -208,7 +208,12 @@ begin
   set    problem = null
   where  c.bank_id = release.bank and c.problem is not null;
   return query
-  select * from pgrecall_internal._corrected(bank, ids);
+  select * from pgrecall_internal._corrected(bank, array(
+    select m.memory_id
+    from   pgrecall.memory m
+    where  m.bank_id = release.bank and m.memory_id = any (ids)
+      and  m.corrections -> -1 ->> 'kind' is distinct from 'quarantine'
+    order  by m.memory_id));
 end;
 $$;
 comment on function pgrecall.release is
