@@ -2844,7 +2844,9 @@ begin
     raise exception using
       errcode = 'RC011',
       message = format('filter: %s is not a %s', left(value::text, 200), type),
-      hint    = 'Write times as 2026-03-05 or 2026-03-05T14:00Z.';
+      hint    = case when type = 'timestamptz'
+                  then 'Write times as 2026-03-05 or 2026-03-05T14:00Z.'
+                  else format('The column is of type %s.', type) end;
   end if;
   if type = 'timestamptz' then
     -- With its UTC offset: independent of the time zone of the session.
@@ -6085,10 +6087,11 @@ $$;
 comment on function pgrecall.configure_bank is
 'Sets defaults of a bank, {"rrf_k": 20, "weights": {"graph": 0}}: any option of recall_options() '
 'with is_bank_default, and the columns of pgrecall.bank that hold settings, described there. '
-'Others stay; null removes an option of the bank. A field weight set to 0, or from 0, does a full '
-'refresh_statistics(). Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, '
-'0A000 pg_textsearch is not installed, 22023 unknown setting or value out of range, 25001 '
-'isolation level above read committed where a refresh is needed.';
+'Others stay; one that is given is replaced whole, {"weights": ...} too; null removes an option of '
+'the bank. A field weight set to 0, or from 0, does a full refresh_statistics(). Errors: RC001, '
+'RC008 hint for an unknown fact type, RC009 unknown arm, 0A000 pg_textsearch is not installed, '
+'22023 unknown setting or value out of range, 25001 isolation level above read committed where a '
+'refresh is needed.';
 
 create or replace function pgrecall.add_fact_type(
   bank text, fact_type text, description text default '')
@@ -6254,11 +6257,12 @@ as $$
 declare
   removed bigint;
 begin
-  perform pgrecall_internal._bank_to_write(bank);
+  perform pgrecall_internal._bank(bank);
   if not has_table_privilege('pgrecall.bank', 'delete') then
     perform pgrecall_internal._raise_not_permitted(
       format('drop bank "%s"', bank), 'pgrecall.bank', 'delete', is_any_bank => true);
   end if;
+  perform pgrecall_internal._bank_to_write(bank);
   perform pgrecall_internal._lock_attached(c.oid)
   from   pgrecall.attachment a
   join   pg_class c on c.oid = to_regclass(a.relation)
@@ -15746,9 +15750,10 @@ declare
   copied   bigint;
   memories bigint;
 begin
+  perform pgrecall_internal._bank(bank);
+  perform pgrecall_internal._check_creator(format('create bank "%s"', new_bank));
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_new_bank(new_bank);
-  perform pgrecall_internal._check_creator(format('create bank "%s"', new_bank));
   for part in
     select t.name, t.of_table, pgrecall_internal._columns_of(t.of_table) as columns
     from   pgrecall_internal._bank_tables() as t
@@ -15935,8 +15940,9 @@ begin
     if other is not null then
       raise exception using
         errcode = 'RC002',
-        message = format('bank "%s" holds another row of table %s already: %s', bank, name, (
-          select jsonb_object_agg(k, other -> k) from unnest(keys) as k)),
+        message = concat_ws(': ',
+          format('bank "%s" holds another row of table %s already', bank, name), (
+            select jsonb_object_agg(k, other -> k) from unnest(keys) as k)),
         hint    = 'Import into a bank that does not exist yet.';
     end if;
   end if;
@@ -15993,13 +15999,13 @@ begin
   perform pgrecall_internal._check_new_bank(bank);
   perform pgrecall_internal._check_array('rows', rows);
   perform pgrecall_internal._check_rows('rows', rows);
+  if rows @> '[{"table": "bank"}]' then
+    perform pgrecall_internal._check_creator(format('import bank "%s"', bank));
+  end if;
   if exists (select from pgrecall.bank b where b.bank_id = import_rows.bank)
      or not rows @> '[{"table": "bank"}]'
   then
     perform pgrecall_internal._locked_bank(bank);
-  end if;
-  if rows @> '[{"table": "bank"}]' then
-    perform pgrecall_internal._check_creator(format('import bank "%s"', bank));
   end if;
   begin
     for part in
@@ -19163,14 +19169,14 @@ comment on function pgrecall.attach_table is
 'mentioned_at, expires_at, confidence, tags and metadata. Nothing is copied yet: call '
 'sync_table() until it is complete. From now on triggers note changes. apply => ''later'': '
 'sync_table() brings them into the bank; ''commit'': the changing transaction does so when it '
-'commits, and has the bank for itself meanwhile. A memory has the source_id schema.table:key, and '
-'the key in its metadata. A changed row ends its memory and gets a new one, or with '
-'is_history_kept => false replaces it; a deleted row, one without a text, or one that cannot be '
-'stored, has no memory. Call it again with other columns, and all rows are read again. The owner '
-'of the table calls it, and the triggers run with the owner''s rights; a change is refused where '
-'row security hides the bank from the owner. Locks the table against writers for a moment. '
-'Errors: RC001, RC008, 22004, 22023 naming the column or table that does not fit, 42501 not the '
-'owner.';
+'commits, and has the bank for itself meanwhile; a truncate is left to sync_table(). A memory has '
+'the source_id schema.table:key, and the key in its metadata. A changed row ends its memory and '
+'gets a new one, or with is_history_kept => false replaces it; a deleted row, one without a text, '
+'or one that cannot be stored, has no memory. Call it again with other columns, and all rows are '
+'read again. The owner of the table calls it, and the triggers run with the owner''s rights; a '
+'change is refused where row security hides the bank from the owner. Locks the table against '
+'writers for a moment. Errors: RC001, RC008, 22004, 22023 naming the column or table that does '
+'not fit, 42501 not the owner.';
 
 create or replace function pgrecall.detach_table(
   bank text, relation text, is_forgotten boolean default false)
@@ -20418,13 +20424,13 @@ end;
 $$;
 comment on function pgrecall.consolidate is
 'Merges current memories that say the same: they have the same type, key, occurred, entities, '
-'numbers and negations, and the same text except for case and spaces, or a similarity of '
-'min_similarity where one is among the 5 nearest of the other (without a vector index, the nearest '
-'of those that agree in all else). The memory of the most trusted source is kept; among equals, '
-'the one with the highest confidence, then the latest. The others end now and point to it, and '
-'their proof counts are added up. dry_run, the default, only lists the pairs, at most top_k; call '
-'it again until it returns none. Memories of attached tables are left out. unconsolidate() undoes '
-'a call, unsupersede() one group. Errors: RC001, 22023.';
+'numbers and negations, and the same text except for case and spaces, or embeddings with a '
+'similarity of min_similarity where one is among the 5 nearest of the other (without a vector '
+'index, the nearest of those that agree in all else). The memory of the most trusted source is '
+'kept; among equals, the one with the highest confidence, then the latest. The others end now and '
+'point to it, and their proof counts are added up. dry_run, the default, only lists the pairs, at '
+'most top_k; call it again until it returns none. Memories of attached tables are left out. '
+'unconsolidate() undoes a call, unsupersede() one group. Errors: RC001, 22023.';
 
 create or replace function pgrecall.unconsolidate(bank text)
 returns setof pgrecall.corrected
@@ -20666,14 +20672,20 @@ begin
   set    problem = null
   where  c.bank_id = release.bank and c.problem is not null;
   return query
-  select * from pgrecall_internal._corrected(bank, ids);
+  select * from pgrecall_internal._corrected(bank, array(
+    select m.memory_id
+    from   pgrecall.memory m
+    where  m.bank_id = release.bank and m.memory_id = any (ids)
+      and  m.corrections -> -1 ->> 'kind' is distinct from 'quarantine'
+    order  by m.memory_id));
 end;
 $$;
 comment on function pgrecall.release is
 'Undoes quarantine() of a source, row for row; memories that were corrected again since, or whose '
-'source is in quarantine by another name, stay as they are. Rows of attached tables that could not '
-'be stored are tried again. Returns those restored. Errors: RC001, 22023 the source is not in '
-'quarantine, or another memory now says what one of them says.';
+'source is in quarantine by another name, stay as they are. Facts retained meanwhile end none of '
+'them, whatever replace says: conflicts_with of a recall names these. Rows of attached tables that '
+'could not be stored are tried again. Returns those restored. Errors: RC001, 22023 the source is '
+'not in quarantine, or another memory now says what one of them says.';
 
 create or replace function pgrecall.audit(
   bank text, since timestamptz default '-infinity', source text default null,

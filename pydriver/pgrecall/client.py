@@ -1069,10 +1069,10 @@ class Recall:
             filter: A filter, as for a recall.
             fact_key: Their key; ended memories with this key are erased as well.
             source_id: The document or conversation they came from.
-            dry_run: True to only count matching memories. Default: False.
+            dry_run: True to only count the memories that meet the conditions. Default: False.
 
         Returns:
-            Number of memories or messages erased.
+            Number of memories erased.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -1115,7 +1115,7 @@ class Recall:
             dry_run: True to only count them. Default: False.
 
         Returns:
-            Number of memories or messages erased.
+            Number of messages erased.
 
         Raises:
             BankNotFound: no bank has that name.

@@ -192,10 +192,11 @@ $$;
 comment on function pgrecall.configure_bank is
 'Sets defaults of a bank, {"rrf_k": 20, "weights": {"graph": 0}}: any option of recall_options() '
 'with is_bank_default, and the columns of pgrecall.bank that hold settings, described there. '
-'Others stay; null removes an option of the bank. A field weight set to 0, or from 0, does a full '
-'refresh_statistics(). Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, '
-'0A000 pg_textsearch is not installed, 22023 unknown setting or value out of range, 25001 '
-'isolation level above read committed where a refresh is needed.';
+'Others stay; one that is given is replaced whole, {"weights": ...} too; null removes an option of '
+'the bank. A field weight set to 0, or from 0, does a full refresh_statistics(). Errors: RC001, '
+'RC008 hint for an unknown fact type, RC009 unknown arm, 0A000 pg_textsearch is not installed, '
+'22023 unknown setting or value out of range, 25001 isolation level above read committed where a '
+'refresh is needed.';
 
 create or replace function pgrecall.add_fact_type(
   bank text, fact_type text, description text default '')
@@ -361,11 +362,12 @@ as $$
 declare
   removed bigint;
 begin
-  perform pgrecall_internal._bank_to_write(bank);
+  perform pgrecall_internal._bank(bank);
   if not has_table_privilege('pgrecall.bank', 'delete') then
     perform pgrecall_internal._raise_not_permitted(
       format('drop bank "%s"', bank), 'pgrecall.bank', 'delete', is_any_bank => true);
   end if;
+  perform pgrecall_internal._bank_to_write(bank);
   perform pgrecall_internal._lock_attached(c.oid)
   from   pgrecall.attachment a
   join   pg_class c on c.oid = to_regclass(a.relation)

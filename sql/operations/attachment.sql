@@ -567,14 +567,14 @@ comment on function pgrecall.attach_table is
 'mentioned_at, expires_at, confidence, tags and metadata. Nothing is copied yet: call '
 'sync_table() until it is complete. From now on triggers note changes. apply => ''later'': '
 'sync_table() brings them into the bank; ''commit'': the changing transaction does so when it '
-'commits, and has the bank for itself meanwhile. A memory has the source_id schema.table:key, and '
-'the key in its metadata. A changed row ends its memory and gets a new one, or with '
-'is_history_kept => false replaces it; a deleted row, one without a text, or one that cannot be '
-'stored, has no memory. Call it again with other columns, and all rows are read again. The owner '
-'of the table calls it, and the triggers run with the owner''s rights; a change is refused where '
-'row security hides the bank from the owner. Locks the table against writers for a moment. '
-'Errors: RC001, RC008, 22004, 22023 naming the column or table that does not fit, 42501 not the '
-'owner.';
+'commits, and has the bank for itself meanwhile; a truncate is left to sync_table(). A memory has '
+'the source_id schema.table:key, and the key in its metadata. A changed row ends its memory and '
+'gets a new one, or with is_history_kept => false replaces it; a deleted row, one without a text, '
+'or one that cannot be stored, has no memory. Call it again with other columns, and all rows are '
+'read again. The owner of the table calls it, and the triggers run with the owner''s rights; a '
+'change is refused where row security hides the bank from the owner. Locks the table against '
+'writers for a moment. Errors: RC001, RC008, 22004, 22023 naming the column or table that does '
+'not fit, 42501 not the owner.';
 
 create or replace function pgrecall.detach_table(
   bank text, relation text, is_forgotten boolean default false)

@@ -181,13 +181,13 @@ end;
 $$;
 comment on function pgrecall.consolidate is
 'Merges current memories that say the same: they have the same type, key, occurred, entities, '
-'numbers and negations, and the same text except for case and spaces, or a similarity of '
-'min_similarity where one is among the 5 nearest of the other (without a vector index, the nearest '
-'of those that agree in all else). The memory of the most trusted source is kept; among equals, '
-'the one with the highest confidence, then the latest. The others end now and point to it, and '
-'their proof counts are added up. dry_run, the default, only lists the pairs, at most top_k; call '
-'it again until it returns none. Memories of attached tables are left out. unconsolidate() undoes '
-'a call, unsupersede() one group. Errors: RC001, 22023.';
+'numbers and negations, and the same text except for case and spaces, or embeddings with a '
+'similarity of min_similarity where one is among the 5 nearest of the other (without a vector '
+'index, the nearest of those that agree in all else). The memory of the most trusted source is '
+'kept; among equals, the one with the highest confidence, then the latest. The others end now and '
+'point to it, and their proof counts are added up. dry_run, the default, only lists the pairs, at '
+'most top_k; call it again until it returns none. Memories of attached tables are left out. '
+'unconsolidate() undoes a call, unsupersede() one group. Errors: RC001, 22023.';
 
 create or replace function pgrecall.unconsolidate(bank text)
 returns setof pgrecall.corrected

@@ -208,14 +208,20 @@ begin
   set    problem = null
   where  c.bank_id = release.bank and c.problem is not null;
   return query
-  select * from pgrecall_internal._corrected(bank, ids);
+  select * from pgrecall_internal._corrected(bank, array(
+    select m.memory_id
+    from   pgrecall.memory m
+    where  m.bank_id = release.bank and m.memory_id = any (ids)
+      and  m.corrections -> -1 ->> 'kind' is distinct from 'quarantine'
+    order  by m.memory_id));
 end;
 $$;
 comment on function pgrecall.release is
 'Undoes quarantine() of a source, row for row; memories that were corrected again since, or whose '
-'source is in quarantine by another name, stay as they are. Rows of attached tables that could not '
-'be stored are tried again. Returns those restored. Errors: RC001, 22023 the source is not in '
-'quarantine, or another memory now says what one of them says.';
+'source is in quarantine by another name, stay as they are. Facts retained meanwhile end none of '
+'them, whatever replace says: conflicts_with of a recall names these. Rows of attached tables that '
+'could not be stored are tried again. Returns those restored. Errors: RC001, 22023 the source is '
+'not in quarantine, or another memory now says what one of them says.';
 
 create or replace function pgrecall.audit(
   bank text, since timestamptz default '-infinity', source text default null,

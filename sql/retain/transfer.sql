@@ -80,9 +80,10 @@ declare
   copied   bigint;
   memories bigint;
 begin
+  perform pgrecall_internal._bank(bank);
+  perform pgrecall_internal._check_creator(format('create bank "%s"', new_bank));
   perform pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_new_bank(new_bank);
-  perform pgrecall_internal._check_creator(format('create bank "%s"', new_bank));
   for part in
     select t.name, t.of_table, pgrecall_internal._columns_of(t.of_table) as columns
     from   pgrecall_internal._bank_tables() as t
@@ -269,8 +270,9 @@ begin
     if other is not null then
       raise exception using
         errcode = 'RC002',
-        message = format('bank "%s" holds another row of table %s already: %s', bank, name, (
-          select jsonb_object_agg(k, other -> k) from unnest(keys) as k)),
+        message = concat_ws(': ',
+          format('bank "%s" holds another row of table %s already', bank, name), (
+            select jsonb_object_agg(k, other -> k) from unnest(keys) as k)),
         hint    = 'Import into a bank that does not exist yet.';
     end if;
   end if;
@@ -327,13 +329,13 @@ begin
   perform pgrecall_internal._check_new_bank(bank);
   perform pgrecall_internal._check_array('rows', rows);
   perform pgrecall_internal._check_rows('rows', rows);
+  if rows @> '[{"table": "bank"}]' then
+    perform pgrecall_internal._check_creator(format('import bank "%s"', bank));
+  end if;
   if exists (select from pgrecall.bank b where b.bank_id = import_rows.bank)
      or not rows @> '[{"table": "bank"}]'
   then
     perform pgrecall_internal._locked_bank(bank);
-  end if;
-  if rows @> '[{"table": "bank"}]' then
-    perform pgrecall_internal._check_creator(format('import bank "%s"', bank));
   end if;
   begin
     for part in

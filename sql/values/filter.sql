@@ -38,7 +38,9 @@ begin
     raise exception using
       errcode = 'RC011',
       message = format('filter: %s is not a %s', left(value::text, 200), type),
-      hint    = 'Write times as 2026-03-05 or 2026-03-05T14:00Z.';
+      hint    = case when type = 'timestamptz'
+                  then 'Write times as 2026-03-05 or 2026-03-05T14:00Z.'
+                  else format('The column is of type %s.', type) end;
   end if;
   if type = 'timestamptz' then
     -- With its UTC offset: independent of the time zone of the session.

@@ -362,6 +362,20 @@ def test_a_reader_who_writes_is_told_who_may(database: str) -> None:
         connection.rollback()
 
 
+def test_a_reader_who_makes_or_drops_banks_is_told_who_may(database: str) -> None:
+    """A grant that lets it write would be refused again."""
+    with psycopg.connect(database) as connection:
+        connection.execute("select pgrecall.create_roles('house'), pgrecall.create_bank('b')")
+        connection.execute("set role house_reader")
+        rows = "(select jsonb_agg(r) from pgrecall.exported_rows('b') r)"
+        for call in ("clone_bank('b', 'c')", "drop_bank('b')", f"import_rows('b', {rows})"):
+            with pytest.raises(psycopg.Error) as caught, connection.transaction():
+                connection.execute(f"select pgrecall.{call}".encode())
+
+            assert "grant house_admin to" in str(caught.value.diag.message_hint)
+        connection.rollback()
+
+
 def test_many_calls_in_a_transaction_take_no_transaction_id_each(database: str) -> None:
     """PostgreSQL remembers 64 subtransactions that wrote; with more, others read more slowly."""
     with psycopg.connect(database, autocommit=True) as connection:

@@ -390,10 +390,11 @@ def test_what_is_in_quarantine_by_two_names_is_released_by_both(
     for name in names:
         call(bank, "quarantine", bank="b", source=name)
 
-    call(bank, "release", bank="b", source=names[0])
+    assert call(bank, "release", bank="b", source=names[0]) == []
     assert call(bank, "list_memories", bank="b", filter="text = 'Said'") == []
-    call(bank, "release", bank="b", source=names[1])
+    (released,) = call(bank, "release", bank="b", source=names[1])
 
+    assert released.text == "Said"
     assert memories(bank) == before
 
 

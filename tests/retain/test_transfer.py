@@ -188,7 +188,7 @@ def test_an_import_does_not_mix_two_banks(bank: Connection) -> None:
     changed = json.loads(json.dumps(lines).replace("Ana leads Atlas", "Ana leads Borealis"))
     imported(bank, "d", lines)
 
-    other = 'bank "c" holds another row of table bank already: '
+    other = 'bank "c" holds another row of table bank already'
     with refused(bank, "RC002", other, "does not exist yet"):
         imported(bank, "c", lines)
     memory = next(line["row"] for line in lines if line["table"] == "memory")
