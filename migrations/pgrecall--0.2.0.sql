@@ -7587,9 +7587,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._about is
-'The memories of a request that mention an entity named in the query which fewer than 1,000 mention '
-'and less than a quarter of all, those first that mention several: at most 1,000. Among the nearest '
-'of all memories there may be few of them.';
+'The memories of a request that mention an entity named in the query which fewer than 1,000 '
+'mention and less than a quarter of all, those first that mention several: at most 1,000. Among the '
+'nearest of all memories there may be few of them.';
 
 -- arms/call.sql
 -- How an arm is called: by name, from the run of a recall or alone.
@@ -8224,16 +8224,20 @@ begin
       from (
         select * from unnest(memory_ids, scores) as f(id, score)
         union all
-        (select e.memory_id, e.score
-         from   unnest(about.memory_ids, about.weights) as a(id, weight)
-         cross  join lateral (
-           select v.memory_id, pgrecall_internal._similarity(
-                    1 - (v.embedding <=> _semantic_search.embedding), low, high) as score
-           from   pgrecall.embedding v
-           where  v.bank_id = bank.bank_id and v.memory_id = a.id and v.model = searched
-             and  v.fact_type = any (request.fact_types)
-         ) as e
-         order  by e.score * (1 + named_boost * a.weight) desc
+        -- Vectors are read in one scan: one for each memory takes four times as long.
+        (select a.id, max(a.score)
+         from (
+           select w.id, w.weight, null::double precision as score
+           from   unnest(about.memory_ids, about.weights) as w(id, weight)
+           union all
+           select e.memory_id, null, pgrecall_internal._similarity(
+                    1 - (e.embedding <=> _semantic_search.embedding), low, high)
+           from   pgrecall.embedding e
+           where  e.bank_id = bank.bank_id and e.memory_id = any (about.memory_ids)
+             and  e.model = searched and e.fact_type = any (request.fact_types)
+         ) as a
+         group  by a.id
+         order  by max(a.score) * (1 + named_boost * max(a.weight)) desc nulls last
          limit  (depth + 1) / 2)
       ) as x
       where  x.score >= floor
@@ -8563,18 +8567,6 @@ declare
                     and  %5$s
                   order  by %2$s
                   limit  greatest(300, $4))
-                 union all
-                 (select x.*
-                  from   unnest($11) as a(id)
-                  cross  join lateral (
-                    select m.memory_id, %1$s
-                    from   pgrecall.memory m
-                    where  m.bank_id = $1 and m.memory_id = a.id
-                      and  m.fact_type = {fact_type} and m.occurred is %4$s
-                      and  %2$s < upper($5) + $8 and %3$s > lower($5) - interval '3 days'
-                      and  %5$s
-                    limit  1
-                  ) as x)
                $sql$,
                v.range, v.start, v.finish, v.present, visible_sql),
              E'\nunion all\n')
@@ -8589,7 +8581,15 @@ begin
     $sql$
       with near as materialized (
         select u.memory_id, p.proximity
-        from   (%s) as u
+        from (
+          %s
+          union all
+          -- No other index has these columns alone.
+          select m.memory_id, %s
+          from   pgrecall.memory m
+          where  m.bank_id = $1 and m.memory_id = any ($11)
+            and  array_position(%s, m.fact_type) is not null
+        ) as u
         cross  join lateral pgrecall_internal._proximity(u.occurred, $5, $8) as p(proximity)
         where  p.proximity > 0
       ),
@@ -8628,13 +8628,16 @@ begin
     case when fact_types is null
       then format('select x.* from unnest($3) as t(fact_type) cross join lateral (%s) as x',
                   replace(branch, '{fact_type}', 't.fact_type'))
-    else pgrecall_internal._union_all(branch, fact_types) end);
+    else pgrecall_internal._union_all(branch, fact_types) end,
+    case time_basis when 'occurred' then 'm.occurred'
+      else 'coalesce(m.occurred, tstzrange(m.mentioned_at, m.mentioned_at, ''[]''))' end,
+    case when fact_types is null then '$3' else format('%L::text[]', fact_types) end);
 end;
 $$;
 comment on function pgrecall_internal._temporal_sql is
 'The search of a window as SQL: bank $1, as_of $2, filter $3, depth $4, window $5, embedding $6, '
-'model $7, slack $8, low and high cosine $9 and $10, memories that are looked at in '
-'any case, and of which half of depth are returned, too, $11. Without fact_types, $3 holds these.';
+'model $7, slack $8, low and high cosine $9 and $10, memories about whom the query names $11: of '
+'these half of depth are returned, too. Without fact_types, $3 holds these.';
 
 -- The search without a filter, by occurred alone, is planned once a session, any other for each
 -- recall.
@@ -10579,28 +10582,22 @@ comment on function pgrecall_internal._entity_masses is
 'the number of facts that mention it, or that hold the rarest word of its name, whichever is more. '
 'sure: the share of those facts that mention it, summed, at most 1.';
 
-create or replace function pgrecall_internal._about_masses(
-  request pgrecall_internal.request,
+create or replace function pgrecall_internal._named_masses(
+  request pgrecall_internal.request, hits pgrecall.arm_hit[],
   entity_ids bigint[], entity_masses double precision[],
   out memory_ids bigint[], out masses double precision[])
 language plpgsql stable parallel safe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  thin double precision;
-begin
-  if (request.about).memory_ids is null then
-    return;
-  end if;
-  thin := (
+  thin double precision := (
     select sum(u.mass)
     from   unnest(entity_ids, entity_masses) as u(id, mass)
     join   unnest(request.named) as q on q.entity_id = u.id
     where  u.mass < q.mentions * pgrecall_internal._least_flow());
-  if thin is null then
+begin
+  if thin is null or (request.about).memory_ids is null then
     return;
   end if;
   select array_agg(b.id order by b.share desc, b.id desc),
@@ -10609,28 +10606,14 @@ begin
   from (
     select s.id, s.score ^ 3 as share, sum(s.score ^ 3) over () as shares
     from (
-      select a.id,
-             a.weight * (1 + coalesce(e.similarity, 0))
+      select h.memory_id as id,
+             max(h.named) * (1 + greatest(0, coalesce(
+               max(h.score) filter (where h.arm = 'semantic'), 0)))
              * case when request.during is null then 1
-                    else greatest(0, pgrecall_internal._proximity(
-                      coalesce(m.occurred, tstzrange(m.mentioned_at, m.mentioned_at, '[]')),
-                      request.during, pgrecall_internal._slack_after(request.during))) end as score
-      from   unnest((request.about).memory_ids, (request.about).weights) as a(id, weight)
-      cross  join lateral (
-        select x.occurred, x.mentioned_at
-        from   pgrecall.memory x
-        where  x.bank_id = (request.bank).bank_id and x.memory_id = a.id
-        limit  1
-      ) as m
-      cross  join lateral (
-        select greatest(0, max(pgrecall_internal._similarity(
-                 1 - (x.embedding <=> request.embedding), (request.bank).low_cosine,
-                 (request.bank).high_cosine))) as similarity
-        from   pgrecall.embedding x
-        where  request.embedding is not null and x.bank_id = (request.bank).bank_id
-          and  x.memory_id = a.id and x.model = (request.bank).embedding_model
-          and  x.fact_type <> ''
-      ) as e
+                    else coalesce(max(h.score) filter (where h.arm = 'temporal'), 0) end as score
+      from   unnest(hits) as h
+      where  h.named > 0
+      group  by h.memory_id
       order  by 2 desc, 1 desc
       limit  50
     ) as s
@@ -10638,10 +10621,10 @@ begin
   ) as b;
 end;
 $$;
-comment on function pgrecall_internal._about_masses is
-'Where an entity that a query names has too many mentions for its mass to spread over, the 50 facts '
+comment on function pgrecall_internal._named_masses is
+'Where an entity that a query names has too many mentions for its mass to spread over, the 50 hits '
 'about the named that fit the question best, with this mass: by the third power of the weights of '
-'the names, more for similarity, times the nearness to the window.';
+'the names, more for similarity, times the score in the window.';
 
 create or replace function pgrecall_internal._graph_search(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],
@@ -10657,7 +10640,7 @@ declare
                                   else 1 - named_share * entity.sure end;
   seed   record := pgrecall_internal._hit_masses(
     request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
-  about  record;
+  named  record;
   found  record;
   depth  integer;
 begin
@@ -10667,13 +10650,13 @@ begin
   for n in 1 .. coalesce(cardinality(entity.masses), 0) loop
     entity.masses[n] := (1 - share) * entity.masses[n];
   end loop;
-  about := pgrecall_internal._about_masses(request, entity.entity_ids, entity.masses);
+  named := pgrecall_internal._named_masses(request, hits, entity.entity_ids, entity.masses);
   found := pgrecall_internal._activated(
-    request, coalesce(seed.memory_ids || about.memory_ids, '{}'),
-    coalesce(seed.masses || about.masses, '{}'), coalesce(entity.entity_ids, '{}'),
+    request, coalesce(seed.memory_ids || named.memory_ids, '{}'),
+    coalesce(seed.masses || named.masses, '{}'), coalesce(entity.entity_ids, '{}'),
     coalesce(entity.masses, '{}'), (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence from the graph.
-  if about.memory_ids is null and position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
+  if named.memory_ids is null and position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
     memory_ids := '{}';
     return;
   end if;

@@ -73,18 +73,6 @@ declare
                     and  %5$s
                   order  by %2$s
                   limit  greatest(300, $4))
-                 union all
-                 (select x.*
-                  from   unnest($11) as a(id)
-                  cross  join lateral (
-                    select m.memory_id, %1$s
-                    from   pgrecall.memory m
-                    where  m.bank_id = $1 and m.memory_id = a.id
-                      and  m.fact_type = {fact_type} and m.occurred is %4$s
-                      and  %2$s < upper($5) + $8 and %3$s > lower($5) - interval '3 days'
-                      and  %5$s
-                    limit  1
-                  ) as x)
                $sql$,
                v.range, v.start, v.finish, v.present, visible_sql),
              E'\nunion all\n')
@@ -99,7 +87,15 @@ begin
     $sql$
       with near as materialized (
         select u.memory_id, p.proximity
-        from   (%s) as u
+        from (
+          %s
+          union all
+          -- No other index has these columns alone.
+          select m.memory_id, %s
+          from   pgrecall.memory m
+          where  m.bank_id = $1 and m.memory_id = any ($11)
+            and  array_position(%s, m.fact_type) is not null
+        ) as u
         cross  join lateral pgrecall_internal._proximity(u.occurred, $5, $8) as p(proximity)
         where  p.proximity > 0
       ),
@@ -138,13 +134,16 @@ begin
     case when fact_types is null
       then format('select x.* from unnest($3) as t(fact_type) cross join lateral (%s) as x',
                   replace(branch, '{fact_type}', 't.fact_type'))
-    else pgrecall_internal._union_all(branch, fact_types) end);
+    else pgrecall_internal._union_all(branch, fact_types) end,
+    case time_basis when 'occurred' then 'm.occurred'
+      else 'coalesce(m.occurred, tstzrange(m.mentioned_at, m.mentioned_at, ''[]''))' end,
+    case when fact_types is null then '$3' else format('%L::text[]', fact_types) end);
 end;
 $$;
 comment on function pgrecall_internal._temporal_sql is
 'The search of a window as SQL: bank $1, as_of $2, filter $3, depth $4, window $5, embedding $6, '
-'model $7, slack $8, low and high cosine $9 and $10, memories that are looked at in '
-'any case, and of which half of depth are returned, too, $11. Without fact_types, $3 holds these.';
+'model $7, slack $8, low and high cosine $9 and $10, memories about whom the query names $11: of '
+'these half of depth are returned, too. Without fact_types, $3 holds these.';
 
 -- The search without a filter, by occurred alone, is planned once a session, any other for each
 -- recall.

@@ -89,28 +89,22 @@ comment on function pgrecall_internal._entity_masses is
 'the number of facts that mention it, or that hold the rarest word of its name, whichever is more. '
 'sure: the share of those facts that mention it, summed, at most 1.';
 
-create or replace function pgrecall_internal._about_masses(
-  request pgrecall_internal.request,
+create or replace function pgrecall_internal._named_masses(
+  request pgrecall_internal.request, hits pgrecall.arm_hit[],
   entity_ids bigint[], entity_masses double precision[],
   out memory_ids bigint[], out masses double precision[])
 language plpgsql stable parallel safe
 set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  thin double precision;
-begin
-  if (request.about).memory_ids is null then
-    return;
-  end if;
-  thin := (
+  thin double precision := (
     select sum(u.mass)
     from   unnest(entity_ids, entity_masses) as u(id, mass)
     join   unnest(request.named) as q on q.entity_id = u.id
     where  u.mass < q.mentions * pgrecall_internal._least_flow());
-  if thin is null then
+begin
+  if thin is null or (request.about).memory_ids is null then
     return;
   end if;
   select array_agg(b.id order by b.share desc, b.id desc),
@@ -119,28 +113,14 @@ begin
   from (
     select s.id, s.score ^ 3 as share, sum(s.score ^ 3) over () as shares
     from (
-      select a.id,
-             a.weight * (1 + coalesce(e.similarity, 0))
+      select h.memory_id as id,
+             max(h.named) * (1 + greatest(0, coalesce(
+               max(h.score) filter (where h.arm = 'semantic'), 0)))
              * case when request.during is null then 1
-                    else greatest(0, pgrecall_internal._proximity(
-                      coalesce(m.occurred, tstzrange(m.mentioned_at, m.mentioned_at, '[]')),
-                      request.during, pgrecall_internal._slack_after(request.during))) end as score
-      from   unnest((request.about).memory_ids, (request.about).weights) as a(id, weight)
-      cross  join lateral (
-        select x.occurred, x.mentioned_at
-        from   pgrecall.memory x
-        where  x.bank_id = (request.bank).bank_id and x.memory_id = a.id
-        limit  1
-      ) as m
-      cross  join lateral (
-        select greatest(0, max(pgrecall_internal._similarity(
-                 1 - (x.embedding <=> request.embedding), (request.bank).low_cosine,
-                 (request.bank).high_cosine))) as similarity
-        from   pgrecall.embedding x
-        where  request.embedding is not null and x.bank_id = (request.bank).bank_id
-          and  x.memory_id = a.id and x.model = (request.bank).embedding_model
-          and  x.fact_type <> ''
-      ) as e
+                    else coalesce(max(h.score) filter (where h.arm = 'temporal'), 0) end as score
+      from   unnest(hits) as h
+      where  h.named > 0
+      group  by h.memory_id
       order  by 2 desc, 1 desc
       limit  50
     ) as s
@@ -148,10 +128,10 @@ begin
   ) as b;
 end;
 $$;
-comment on function pgrecall_internal._about_masses is
-'Where an entity that a query names has too many mentions for its mass to spread over, the 50 facts '
+comment on function pgrecall_internal._named_masses is
+'Where an entity that a query names has too many mentions for its mass to spread over, the 50 hits '
 'about the named that fit the question best, with this mass: by the third power of the weights of '
-'the names, more for similarity, times the nearness to the window.';
+'the names, more for similarity, times the score in the window.';
 
 create or replace function pgrecall_internal._graph_search(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],
@@ -167,7 +147,7 @@ declare
                                   else 1 - named_share * entity.sure end;
   seed   record := pgrecall_internal._hit_masses(
     request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
-  about  record;
+  named  record;
   found  record;
   depth  integer;
 begin
@@ -177,13 +157,13 @@ begin
   for n in 1 .. coalesce(cardinality(entity.masses), 0) loop
     entity.masses[n] := (1 - share) * entity.masses[n];
   end loop;
-  about := pgrecall_internal._about_masses(request, entity.entity_ids, entity.masses);
+  named := pgrecall_internal._named_masses(request, hits, entity.entity_ids, entity.masses);
   found := pgrecall_internal._activated(
-    request, coalesce(seed.memory_ids || about.memory_ids, '{}'),
-    coalesce(seed.masses || about.masses, '{}'), coalesce(entity.entity_ids, '{}'),
+    request, coalesce(seed.memory_ids || named.memory_ids, '{}'),
+    coalesce(seed.masses || named.masses, '{}'), coalesce(entity.entity_ids, '{}'),
     coalesce(entity.masses, '{}'), (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence from the graph.
-  if about.memory_ids is null and position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
+  if named.memory_ids is null and position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
     memory_ids := '{}';
     return;
   end if;

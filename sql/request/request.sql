@@ -479,6 +479,6 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._about is
-'The memories of a request that mention an entity named in the query which fewer than 1,000 mention '
-'and less than a quarter of all, those first that mention several: at most 1,000. Among the nearest '
-'of all memories there may be few of them.';
+'The memories of a request that mention an entity named in the query which fewer than 1,000 '
+'mention and less than a quarter of all, those first that mention several: at most 1,000. Among the '
+'nearest of all memories there may be few of them.';

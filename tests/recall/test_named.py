@@ -157,7 +157,7 @@ def test_what_fits_best_of_many_facts_about_somebody_starts_the_graph(
     call(connection, "refresh_statistics", bank="b", is_full=True)
 
     def found(query: str, **options: Any) -> list[int]:
-        return [*of_arm(connection, "graph", query, arms=["graph"], embedding=ASKED, **options)]
+        return [*of_arm(connection, "graph", query, embedding=ASKED, **options)]
 
     assert {*found("What of Ana?")[:2]} == {sails, rowed}
     assert found("What of Ana?", during="[2026-03-01, 2026-04-01)")[0] == sails
