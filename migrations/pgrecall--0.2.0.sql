@@ -1013,13 +1013,13 @@ create type pgrecall.arm_hit as (
 );
 comment on type pgrecall.arm_hit is
 'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
-'(larger is better), and named: the confidence that the memory mentions an entity named in the '
-'query, or that a path leads to it from one that does, times how much the name says, a third where '
-'half of the facts mention it, 1 where an eighth or fewer do; null where neither. via: the path '
-'that led there, as one text of ids in a JSON string, which hybrid_recall() resolves into the '
-'object that a row of its answer has; null where there is none. background: for arms that compare '
-'embeddings, the similarity that a quarter of the bank reaches; infinite where the question has a '
-'rare identifier, which embeddings hardly tell apart; null: not known.';
+'(larger is better), and named: how much the entities say that the query names and the memory '
+'mentions, or that a path begins at which leads to it: the confidence in each, a third of it where '
+'half of the facts mention it, all where an eighth or fewer do, summed; null where there are none. '
+'via: the path that led there, as one text of ids in a JSON string, which hybrid_recall() resolves '
+'into the object that a row of its answer has; null where there is none. background: for arms that '
+'compare embeddings, the similarity that a quarter of the bank reaches; infinite where the question '
+'has a rare identifier, which embeddings hardly tell apart; null: not known.';
 
 create type pgrecall.ranked as (
   memory_id bigint,
@@ -4761,10 +4761,10 @@ begin atomic
        'How recency falls with age; linear reaches 0 at twice the half-life.',
        null, null, '{exponential,linear}', true),
       ('named_boost', 'number', '1.5', '0 to 10',
-       'How much more a memory counts if it mentions an entity that the query names, or if the '
-       'graph leads to it from there: the contributions are multiplied by 1 + named_boost * the '
-       'confidence in the entity * how much its name says: a third where half of the facts mention '
-       'it, two thirds where a quarter does, 1 where an eighth or fewer do.',
+       'How much more a memory counts for each entity that it mentions and the query names, or if '
+       'the graph leads to it from there: the contributions are multiplied by 1 + named_boost * the '
+       'sum of the confidence in each entity * how much its name says: a third where half of the '
+       'facts mention it, two thirds where a quarter does, 1 where an eighth or fewer do.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that the lexical or a semantic arm loses where it can hardly tell '

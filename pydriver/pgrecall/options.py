@@ -70,11 +70,11 @@ class SqlOptions(TypedDict, total=False):
             characters.
         min_relevance: Leaves out rows whose relevance is lower, and may leave none. Range: 0 to 1.
             Default: the bank's, else 0.
-        named_boost: How much more a memory counts if it mentions an entity that the query names, or
-            if the graph leads to it from there: the contributions are multiplied by 1 + named_boost
-            * the confidence in the entity * how much its name says: a third where half of the facts
-            mention it, two thirds where a quarter does, 1 where an eighth or fewer do. Range: 0 to
-            10. Default: the bank's, else 1.5.
+        named_boost: How much more a memory counts for each entity that it mentions and the query
+            names, or if the graph leads to it from there: the contributions are multiplied by 1 +
+            named_boost * the sum of the confidence in each entity * how much its name says: a third
+            where half of the facts mention it, two thirds where a quarter does, 1 where an eighth
+            or fewer do. Range: 0 to 10. Default: the bank's, else 1.5.
         prefer: latest puts the newest of nearly equal rows about the same first, former the oldest.
             One of: relevant, latest, former. Default: the bank's, else relevant.
         recency_decay: How recency falls with age; linear reaches 0 at twice the half-life. One of:

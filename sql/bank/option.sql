@@ -107,10 +107,10 @@ begin atomic
        'How recency falls with age; linear reaches 0 at twice the half-life.',
        null, null, '{exponential,linear}', true),
       ('named_boost', 'number', '1.5', '0 to 10',
-       'How much more a memory counts if it mentions an entity that the query names, or if the '
-       'graph leads to it from there: the contributions are multiplied by 1 + named_boost * the '
-       'confidence in the entity * how much its name says: a third where half of the facts mention '
-       'it, two thirds where a quarter does, 1 where an eighth or fewer do.',
+       'How much more a memory counts for each entity that it mentions and the query names, or if '
+       'the graph leads to it from there: the contributions are multiplied by 1 + named_boost * the '
+       'sum of the confidence in each entity * how much its name says: a third where half of the '
+       'facts mention it, two thirds where a quarter does, 1 where an eighth or fewer do.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that the lexical or a semantic arm loses where it can hardly tell '
