@@ -1014,12 +1014,13 @@ create type pgrecall.arm_hit as (
 comment on type pgrecall.arm_hit is
 'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
 '(larger is better), and named: how much the entities say that the query names and the memory '
-'mentions, or that a path begins at which leads to it: the confidence in each, a third of it where '
-'half of the facts mention it, all where an eighth or fewer do, summed; null where there are none. '
-'via: the path that led there, as one text of ids in a JSON string, which hybrid_recall() resolves '
-'into the object that a row of its answer has; null where there is none. background: for arms that '
-'compare embeddings, the similarity that a quarter of the bank reaches; infinite where the question '
-'has a rare identifier, which embeddings hardly tell apart; null: not known.';
+'mentions, or that a path begins at which leads to it: the confidence in each, a sixth of it '
+'where half of the facts mention it, half where an eighth or fewer do, summed, at most 1; null '
+'where there are none. via: the path that led there, as one text of ids in a JSON string, which '
+'hybrid_recall() resolves into the object that a row of its answer has; null where there is none. '
+'background: for arms that compare embeddings, the similarity that a quarter of the bank reaches; '
+'infinite where the question has a rare identifier, which embeddings hardly tell apart; null: not '
+'known.';
 
 create type pgrecall.ranked as (
   memory_id bigint,
@@ -4687,8 +4688,9 @@ begin atomic
        'k of reciprocal rank fusion; the larger it is, the less ranks count.',
        1, 10000, null, true),
       ('depth', 'integer', '100', '1 to 10000',
-       'How many rows each arm gives, the graph arm beside others half as many. Where neither bank '
-       'nor call sets it: at least skip + top_k.',
+       'How many rows each arm gives, the graph arm beside others half as many; those that compare '
+       'embeddings and the temporal arm up to half as many more, about whom the query names. Where '
+       'neither bank nor call sets it: at least skip + top_k.',
        1, 10000, null, true),
       ('budget', 'text', '"mid"', 'low, mid, high',
        'mid runs the arms that can help; low leaves out graph, messages and the hypothetical '
@@ -4760,11 +4762,12 @@ begin atomic
       ('recency_decay', 'text', '"exponential"', 'exponential, linear',
        'How recency falls with age; linear reaches 0 at twice the half-life.',
        null, null, '{exponential,linear}', true),
-      ('named_boost', 'number', '1.5', '0 to 10',
+      ('named_boost', 'number', '3', '0 to 10',
        'How much more a memory counts for each entity that it mentions and the query names, or if '
-       'the graph leads to it from there: the contributions are multiplied by 1 + named_boost * the '
-       'sum of the confidence in each entity * how much its name says: a third where half of the '
-       'facts mention it, two thirds where a quarter does, 1 where an eighth or fewer do.',
+       'the graph leads to it from there: contributions are multiplied by 1 + named_boost * the '
+       'sum, at most 1, of the confidence in each entity * how much its name says: a sixth where '
+       'half of the facts mention it, a third where a quarter does, half where an eighth or fewer '
+       'do.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that the lexical or a semantic arm loses where it can hardly tell '
@@ -7536,14 +7539,15 @@ language sql stable parallel safe rows 5
 begin atomic
   -- Called in a from clause, so that it is inlined.
   select q.entity_id, q.mentions,
-         q.confidence / 3 * least(3, greatest(1, ln(
+         q.confidence / 6 * least(3, greatest(1, ln(
            greatest((request.memory_terms).documents, 1) / greatest(q.mentions, 1)::float8)
            / ln(2::float8)))
   from   unnest(request.named) as q;
 end;
 comment on function pgrecall_internal._name_weights is
-'How much each name in a query says: the confidence in its entity times a third of the binary '
-'logarithm of how many facts there are for each that mentions it, at least a third and at most 1.';
+'How much each name in a query says: the confidence in its entity times a sixth of the binary '
+'logarithm of how many facts there are for each that mentions it, at least a sixth and at most a '
+'half.';
 
 create or replace function pgrecall_internal._about(request pgrecall_internal.request)
 returns pgrecall_internal.memories_about
@@ -7564,7 +7568,7 @@ begin
       select n.entity_id, n.weight
       from   pgrecall_internal._name_weights(request) as n
       where  n.mentions < least(1000, (request.memory_terms).documents / 4.0)
-      order  by n.weight desc, n.mentions
+      order  by n.weight desc, n.mentions, n.entity_id
       limit  10
     ) as e
     cross  join lateral (
@@ -7588,8 +7592,8 @@ end;
 $$;
 comment on function pgrecall_internal._about is
 'The memories of a request that mention an entity named in the query which fewer than 1,000 '
-'mention and less than a quarter of all, those first that mention several: at most 1,000. Among the '
-'nearest of all memories there may be few of them.';
+'mention and less than a quarter of all, those first that mention several: at most 1,000, of ten '
+'entities. Among the nearest of all memories there may be few of them.';
 
 -- arms/call.sql
 -- How an arm is called: by name, from the run of a recall or alone.
@@ -7670,7 +7674,7 @@ begin
       select n.entity_id, n.mentions, n.weight from pgrecall_internal._name_weights(request) as n
     ),
     named as materialized (
-      select m.memory_id, sum(e.weight)::real as weight
+      select m.memory_id, least(1, sum(e.weight))::real as weight
       from   entity e
       cross  join lateral (
         -- The mentions of the entity, or if these are many more than the hits, one search for each
@@ -7710,8 +7714,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._named_hits is
-'The hits, each with the weights of the names whose entities its memory mentions, summed, or those '
-'of a memory or an entity from which a path of mentions, relations and causes leads to it.';
+'The hits, each with the weights of the names whose entities its memory mentions, summed, at most '
+'1, or those of a memory or an entity from which a path of mentions, relations and causes leads to '
+'it.';
 
 create or replace function pgrecall_internal._doubted_weights(
   weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision)
@@ -8157,10 +8162,11 @@ begin
           $sql$
             select m.memory_id, e.embedding <=> $5 as distance
             from   pgrecall.memory m
+            -- No condition on fact_type that an index has: the planner might read all by it.
             cross  join lateral (
               select v.embedding from pgrecall.embedding v
               where  v.bank_id = $1 and v.memory_id = m.memory_id and v.model = $6
-                and  v.fact_type <> ''
+                and  coalesce(v.fact_type, '') <> ''
             ) as e
             where  m.bank_id = $1 and m.fact_type = {fact_type} and %s
             order  by 2
@@ -8234,7 +8240,8 @@ begin
                     1 - (e.embedding <=> _semantic_search.embedding), low, high)
            from   pgrecall.embedding e
            where  e.bank_id = bank.bank_id and e.memory_id = any (about.memory_ids)
-             and  e.model = searched and e.fact_type = any (request.fact_types)
+             and  e.model = searched
+             and  array_position(request.fact_types, e.fact_type) is not null
          ) as a
          group  by a.id
          order  by max(a.score) * (1 + named_boost * max(a.weight)) desc nulls last
@@ -8602,7 +8609,8 @@ begin
           union all
           select e.memory_id, null, 1 - (e.embedding <=> $6)
           from   pgrecall.embedding e
-          where  $6 is not null and e.bank_id = $1 and e.model = $7 and e.fact_type <> ''
+          where  $6 is not null and e.bank_id = $1 and e.model = $7
+            and  coalesce(e.fact_type, '') <> ''
             and  e.memory_id = any (array(select x.memory_id from near x))
         ) as n
         group  by n.memory_id
@@ -10405,7 +10413,9 @@ begin
         (select m.memory_id, false, null, null::bigint, 1::double precision
          from   pgrecall.mention m
          where  m.bank_id = bank and m.entity_id = n.id
-         limit  n.most + 1)
+         order  by m.fact_type desc, m.memory_id desc
+         -- Beside hits, what is too little for each is followed nowhere.
+         limit  n.most + (hit_ids <> '{}')::integer)
         union all
         select r.id, true, r.label, r.memory_id, r.confidence
         from (
@@ -10483,7 +10493,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._activated is
-'Facts that hold mass after spreading from hits and entities, whose masses add up to 1, best '
+'Facts that hold mass after spreading from hits and entities, whose masses add up to about 1, best '
 'first. score is the square root of the mass that passed through: 0.3 x 0.7 ^ n of it after n '
 'steps that the question did not ask for (0.7 ^ n after the last), ten times all of it along '
 'causes asked for, and what _walked() gives. paths: the heaviest path to each. steps: how many '
@@ -10585,7 +10595,7 @@ comment on function pgrecall_internal._entity_masses is
 create or replace function pgrecall_internal._named_masses(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],
   entity_ids bigint[], entity_masses double precision[],
-  out memory_ids bigint[], out masses double precision[])
+  inout memory_ids bigint[], inout masses double precision[], out is_added boolean)
 language plpgsql stable parallel safe
 set search_path from current
 set plan_cache_mode = force_generic_plan
@@ -10597,34 +10607,47 @@ declare
     join   unnest(request.named) as q on q.entity_id = u.id
     where  u.mass < q.mentions * pgrecall_internal._least_flow());
 begin
-  if thin is null or (request.about).memory_ids is null then
+  is_added := thin is not null and (request.about).memory_ids is not null;
+  if not is_added then
     return;
   end if;
-  select array_agg(b.id order by b.share desc, b.id desc),
-         array_agg(thin * (b.share / b.shares) order by b.share desc, b.id desc)
+  select array_agg(m.id order by m.mass desc, m.id desc),
+         array_agg(m.mass order by m.mass desc, m.id desc)
   into   memory_ids, masses
   from (
-    select s.id, s.score ^ 3 as share, sum(s.score ^ 3) over () as shares
+    select u.id, sum(u.mass) as mass
     from (
-      select h.memory_id as id,
-             max(h.named) * (1 + greatest(0, coalesce(
-               max(h.score) filter (where h.arm = 'semantic'), 0)))
-             * case when request.during is null then 1
-                    else coalesce(max(h.score) filter (where h.arm = 'temporal'), 0) end as score
-      from   unnest(hits) as h
-      where  h.named > 0
-      group  by h.memory_id
-      order  by 2 desc, 1 desc
-      limit  50
-    ) as s
-    where  s.score > 0
-  ) as b;
+      select x.id, x.mass from unnest(memory_ids, masses) as x(id, mass)
+      union all
+      select b.id, thin * (b.score ^ 3 / sum(b.score ^ 3) over ())
+      from (
+        select f.id,
+               f.named * (1 + f.similarity)
+               -- Without the temporal arm, or any of its hits, the window says nothing.
+               * case when max(f.proximity) over () > 0 then coalesce(f.proximity, 0) else 1 end
+                 as score
+        from (
+          select h.memory_id as id, max(h.named)::double precision as named,
+                 greatest(0, max(h.score) filter (where h.arm = 'semantic')) as similarity,
+                 max(h.score) filter (where h.arm = 'temporal') as proximity
+          from   unnest(hits) as h
+          where  h.named > 0
+          group  by h.memory_id
+        ) as f
+        order  by 2 desc, 1 desc
+        limit  50
+      ) as b
+      where  b.score > 0
+    ) as u
+    group  by u.id
+  ) as m;
 end;
 $$;
 comment on function pgrecall_internal._named_masses is
-'Where an entity that a query names has too many mentions for its mass to spread over, the 50 hits '
-'about the named that fit the question best, with this mass: by the third power of the weights of '
-'the names, more for similarity, times the score in the window.';
+'Memories and masses, and added to these, where an entity that a query names has too many mentions '
+'for its mass to spread over, the 50 hits about the named that fit the question best, with that '
+'mass: by the third power of the weights of the names, more for similarity, times the score in the '
+'window.';
 
 create or replace function pgrecall_internal._graph_search(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],
@@ -10640,7 +10663,6 @@ declare
                                   else 1 - named_share * entity.sure end;
   seed   record := pgrecall_internal._hit_masses(
     request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
-  named  record;
   found  record;
   depth  integer;
 begin
@@ -10650,13 +10672,14 @@ begin
   for n in 1 .. coalesce(cardinality(entity.masses), 0) loop
     entity.masses[n] := (1 - share) * entity.masses[n];
   end loop;
-  named := pgrecall_internal._named_masses(request, hits, entity.entity_ids, entity.masses);
+  seed := pgrecall_internal._named_masses(
+    request, hits, entity.entity_ids, entity.masses, seed.memory_ids, seed.masses);
   found := pgrecall_internal._activated(
-    request, coalesce(seed.memory_ids || named.memory_ids, '{}'),
-    coalesce(seed.masses || named.masses, '{}'), coalesce(entity.entity_ids, '{}'),
-    coalesce(entity.masses, '{}'), (request.options ->> 'graph_steps')::integer);
+    request, coalesce(seed.memory_ids, '{}'), coalesce(seed.masses, '{}'),
+    coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
+    (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence from the graph.
-  if named.memory_ids is null and position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
+  if not seed.is_added and position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
     memory_ids := '{}';
     return;
   end if;
@@ -18366,7 +18389,9 @@ begin
     step.reason := 'it has no word of the query';
     return step;
   end if;
-  select count(*) filter (where h.arm = arm.arm), min(h.score) filter (where h.arm = arm.arm),
+  -- Behind depth are only hits about whom the query names.
+  select count(*) filter (where h.arm = arm.arm and h.rank <= request.depth),
+         min(h.score) filter (where h.arm = arm.arm and h.rank <= request.depth),
          array_agg((h.arm, h.memory_id, h.rank, h.score, h.named, h.via,
                     h.background)::pgrecall.arm_hit
                    order by h.n) filter (where a.place < arm.place)

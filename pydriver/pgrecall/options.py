@@ -30,9 +30,10 @@ class SqlOptions(TypedDict, total=False):
             rarest words and sets of words first; a quarter as many where these are enough. Range:
             100 to 100000000. Default: the bank's, else 9000.
         collapse: Keeps only the best row of each source_id. Default: the bank's, else false.
-        depth: How many rows each arm gives, the graph arm beside others half as many. Where neither
-            bank nor call sets it: at least skip + top_k. Range: 1 to 10000. Default: the bank's,
-            else 100.
+        depth: How many rows each arm gives, the graph arm beside others half as many; those that
+            compare embeddings and the temporal arm up to half as many more, about whom the query
+            names. Where neither bank nor call sets it: at least skip + top_k. Range: 1 to 10000.
+            Default: the bank's, else 100.
         diversity: Moves rows that resemble earlier ones further down (maximal marginal relevance
             among the first 200): rows are then not in the order of their scores. Range: 0 to 1.
             Default: the bank's, else 0.
@@ -71,10 +72,10 @@ class SqlOptions(TypedDict, total=False):
         min_relevance: Leaves out rows whose relevance is lower, and may leave none. Range: 0 to 1.
             Default: the bank's, else 0.
         named_boost: How much more a memory counts for each entity that it mentions and the query
-            names, or if the graph leads to it from there: the contributions are multiplied by 1 +
-            named_boost * the sum of the confidence in each entity * how much its name says: a third
-            where half of the facts mention it, two thirds where a quarter does, 1 where an eighth
-            or fewer do. Range: 0 to 10. Default: the bank's, else 1.5.
+            names, or if the graph leads to it from there: contributions are multiplied by 1 +
+            named_boost * the sum, at most 1, of the confidence in each entity * how much its name
+            says: a sixth where half of the facts mention it, a third where a quarter does, half
+            where an eighth or fewer do. Range: 0 to 10. Default: the bank's, else 3.
         prefer: latest puts the newest of nearly equal rows about the same first, former the oldest.
             One of: relevant, latest, former. Default: the bank's, else relevant.
         recency_decay: How recency falls with age; linear reaches 0 at twice the half-life. One of:

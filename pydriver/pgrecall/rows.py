@@ -808,8 +808,8 @@ class ArmFinding:
         rank: Place in the arm's own ranking, 1 is best.
         score: The arm's own score, on its own scale; larger is better.
         named: How much the entities say that the query names and the memory mentions: the
-            confidence in each, a third of it where half of the facts mention it, all where an
-            eighth or fewer do, summed. None where it mentions none.
+            confidence in each, a sixth of it where half of the facts mention it, half where an
+            eighth or fewer do, summed, at most 1. None where it mentions none.
 
     """
 

@@ -76,7 +76,7 @@ begin
       select n.entity_id, n.mentions, n.weight from pgrecall_internal._name_weights(request) as n
     ),
     named as materialized (
-      select m.memory_id, sum(e.weight)::real as weight
+      select m.memory_id, least(1, sum(e.weight))::real as weight
       from   entity e
       cross  join lateral (
         -- The mentions of the entity, or if these are many more than the hits, one search for each
@@ -116,8 +116,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._named_hits is
-'The hits, each with the weights of the names whose entities its memory mentions, summed, or those '
-'of a memory or an entity from which a path of mentions, relations and causes leads to it.';
+'The hits, each with the weights of the names whose entities its memory mentions, summed, at most '
+'1, or those of a memory or an entity from which a path of mentions, relations and causes leads to '
+'it.';
 
 create or replace function pgrecall_internal._doubted_weights(
   weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision)

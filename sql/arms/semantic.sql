@@ -213,10 +213,11 @@ begin
           $sql$
             select m.memory_id, e.embedding <=> $5 as distance
             from   pgrecall.memory m
+            -- No condition on fact_type that an index has: the planner might read all by it.
             cross  join lateral (
               select v.embedding from pgrecall.embedding v
               where  v.bank_id = $1 and v.memory_id = m.memory_id and v.model = $6
-                and  v.fact_type <> ''
+                and  coalesce(v.fact_type, '') <> ''
             ) as e
             where  m.bank_id = $1 and m.fact_type = {fact_type} and %s
             order  by 2
@@ -290,7 +291,8 @@ begin
                     1 - (e.embedding <=> _semantic_search.embedding), low, high)
            from   pgrecall.embedding e
            where  e.bank_id = bank.bank_id and e.memory_id = any (about.memory_ids)
-             and  e.model = searched and e.fact_type = any (request.fact_types)
+             and  e.model = searched
+             and  array_position(request.fact_types, e.fact_type) is not null
          ) as a
          group  by a.id
          order  by max(a.score) * (1 + named_boost * max(a.weight)) desc nulls last

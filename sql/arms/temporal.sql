@@ -108,7 +108,8 @@ begin
           union all
           select e.memory_id, null, 1 - (e.embedding <=> $6)
           from   pgrecall.embedding e
-          where  $6 is not null and e.bank_id = $1 and e.model = $7 and e.fact_type <> ''
+          where  $6 is not null and e.bank_id = $1 and e.model = $7
+            and  coalesce(e.fact_type, '') <> ''
             and  e.memory_id = any (array(select x.memory_id from near x))
         ) as n
         group  by n.memory_id

@@ -33,8 +33,9 @@ begin atomic
        'k of reciprocal rank fusion; the larger it is, the less ranks count.',
        1, 10000, null, true),
       ('depth', 'integer', '100', '1 to 10000',
-       'How many rows each arm gives, the graph arm beside others half as many. Where neither bank '
-       'nor call sets it: at least skip + top_k.',
+       'How many rows each arm gives, the graph arm beside others half as many; those that compare '
+       'embeddings and the temporal arm up to half as many more, about whom the query names. Where '
+       'neither bank nor call sets it: at least skip + top_k.',
        1, 10000, null, true),
       ('budget', 'text', '"mid"', 'low, mid, high',
        'mid runs the arms that can help; low leaves out graph, messages and the hypothetical '
@@ -106,11 +107,12 @@ begin atomic
       ('recency_decay', 'text', '"exponential"', 'exponential, linear',
        'How recency falls with age; linear reaches 0 at twice the half-life.',
        null, null, '{exponential,linear}', true),
-      ('named_boost', 'number', '1.5', '0 to 10',
+      ('named_boost', 'number', '3', '0 to 10',
        'How much more a memory counts for each entity that it mentions and the query names, or if '
-       'the graph leads to it from there: the contributions are multiplied by 1 + named_boost * the '
-       'sum of the confidence in each entity * how much its name says: a third where half of the '
-       'facts mention it, two thirds where a quarter does, 1 where an eighth or fewer do.',
+       'the graph leads to it from there: contributions are multiplied by 1 + named_boost * the '
+       'sum, at most 1, of the confidence in each entity * how much its name says: a sixth where '
+       'half of the facts mention it, a third where a quarter does, half where an eighth or fewer '
+       'do.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that the lexical or a semantic arm loses where it can hardly tell '

@@ -209,7 +209,9 @@ begin
         (select m.memory_id, false, null, null::bigint, 1::double precision
          from   pgrecall.mention m
          where  m.bank_id = bank and m.entity_id = n.id
-         limit  n.most + 1)
+         order  by m.fact_type desc, m.memory_id desc
+         -- Beside hits, what is too little for each is followed nowhere.
+         limit  n.most + (hit_ids <> '{}')::integer)
         union all
         select r.id, true, r.label, r.memory_id, r.confidence
         from (
@@ -287,7 +289,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._activated is
-'Facts that hold mass after spreading from hits and entities, whose masses add up to 1, best '
+'Facts that hold mass after spreading from hits and entities, whose masses add up to about 1, best '
 'first. score is the square root of the mass that passed through: 0.3 x 0.7 ^ n of it after n '
 'steps that the question did not ask for (0.7 ^ n after the last), ten times all of it along '
 'causes asked for, and what _walked() gives. paths: the heaviest path to each. steps: how many '

@@ -92,7 +92,7 @@ comment on function pgrecall_internal._entity_masses is
 create or replace function pgrecall_internal._named_masses(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],
   entity_ids bigint[], entity_masses double precision[],
-  out memory_ids bigint[], out masses double precision[])
+  inout memory_ids bigint[], inout masses double precision[], out is_added boolean)
 language plpgsql stable parallel safe
 set search_path from current
 set plan_cache_mode = force_generic_plan
@@ -104,34 +104,47 @@ declare
     join   unnest(request.named) as q on q.entity_id = u.id
     where  u.mass < q.mentions * pgrecall_internal._least_flow());
 begin
-  if thin is null or (request.about).memory_ids is null then
+  is_added := thin is not null and (request.about).memory_ids is not null;
+  if not is_added then
     return;
   end if;
-  select array_agg(b.id order by b.share desc, b.id desc),
-         array_agg(thin * (b.share / b.shares) order by b.share desc, b.id desc)
+  select array_agg(m.id order by m.mass desc, m.id desc),
+         array_agg(m.mass order by m.mass desc, m.id desc)
   into   memory_ids, masses
   from (
-    select s.id, s.score ^ 3 as share, sum(s.score ^ 3) over () as shares
+    select u.id, sum(u.mass) as mass
     from (
-      select h.memory_id as id,
-             max(h.named) * (1 + greatest(0, coalesce(
-               max(h.score) filter (where h.arm = 'semantic'), 0)))
-             * case when request.during is null then 1
-                    else coalesce(max(h.score) filter (where h.arm = 'temporal'), 0) end as score
-      from   unnest(hits) as h
-      where  h.named > 0
-      group  by h.memory_id
-      order  by 2 desc, 1 desc
-      limit  50
-    ) as s
-    where  s.score > 0
-  ) as b;
+      select x.id, x.mass from unnest(memory_ids, masses) as x(id, mass)
+      union all
+      select b.id, thin * (b.score ^ 3 / sum(b.score ^ 3) over ())
+      from (
+        select f.id,
+               f.named * (1 + f.similarity)
+               -- Without the temporal arm, or any of its hits, the window says nothing.
+               * case when max(f.proximity) over () > 0 then coalesce(f.proximity, 0) else 1 end
+                 as score
+        from (
+          select h.memory_id as id, max(h.named)::double precision as named,
+                 greatest(0, max(h.score) filter (where h.arm = 'semantic')) as similarity,
+                 max(h.score) filter (where h.arm = 'temporal') as proximity
+          from   unnest(hits) as h
+          where  h.named > 0
+          group  by h.memory_id
+        ) as f
+        order  by 2 desc, 1 desc
+        limit  50
+      ) as b
+      where  b.score > 0
+    ) as u
+    group  by u.id
+  ) as m;
 end;
 $$;
 comment on function pgrecall_internal._named_masses is
-'Where an entity that a query names has too many mentions for its mass to spread over, the 50 hits '
-'about the named that fit the question best, with this mass: by the third power of the weights of '
-'the names, more for similarity, times the score in the window.';
+'Memories and masses, and added to these, where an entity that a query names has too many mentions '
+'for its mass to spread over, the 50 hits about the named that fit the question best, with that '
+'mass: by the third power of the weights of the names, more for similarity, times the score in the '
+'window.';
 
 create or replace function pgrecall_internal._graph_search(
   request pgrecall_internal.request, hits pgrecall.arm_hit[],
@@ -147,7 +160,6 @@ declare
                                   else 1 - named_share * entity.sure end;
   seed   record := pgrecall_internal._hit_masses(
     request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
-  named  record;
   found  record;
   depth  integer;
 begin
@@ -157,13 +169,14 @@ begin
   for n in 1 .. coalesce(cardinality(entity.masses), 0) loop
     entity.masses[n] := (1 - share) * entity.masses[n];
   end loop;
-  named := pgrecall_internal._named_masses(request, hits, entity.entity_ids, entity.masses);
+  seed := pgrecall_internal._named_masses(
+    request, hits, entity.entity_ids, entity.masses, seed.memory_ids, seed.masses);
   found := pgrecall_internal._activated(
-    request, coalesce(seed.memory_ids || named.memory_ids, '{}'),
-    coalesce(seed.masses || named.masses, '{}'), coalesce(entity.entity_ids, '{}'),
-    coalesce(entity.masses, '{}'), (request.options ->> 'graph_steps')::integer);
+    request, coalesce(seed.memory_ids, '{}'), coalesce(seed.masses, '{}'),
+    coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
+    (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence from the graph.
-  if named.memory_ids is null and position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
+  if not seed.is_added and position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
     memory_ids := '{}';
     return;
   end if;

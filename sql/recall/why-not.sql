@@ -100,7 +100,9 @@ begin
     step.reason := 'it has no word of the query';
     return step;
   end if;
-  select count(*) filter (where h.arm = arm.arm), min(h.score) filter (where h.arm = arm.arm),
+  -- Behind depth are only hits about whom the query names.
+  select count(*) filter (where h.arm = arm.arm and h.rank <= request.depth),
+         min(h.score) filter (where h.arm = arm.arm and h.rank <= request.depth),
          array_agg((h.arm, h.memory_id, h.rank, h.score, h.named, h.via,
                     h.background)::pgrecall.arm_hit
                    order by h.n) filter (where a.place < arm.place)

@@ -428,14 +428,15 @@ language sql stable parallel safe rows 5
 begin atomic
   -- Called in a from clause, so that it is inlined.
   select q.entity_id, q.mentions,
-         q.confidence / 3 * least(3, greatest(1, ln(
+         q.confidence / 6 * least(3, greatest(1, ln(
            greatest((request.memory_terms).documents, 1) / greatest(q.mentions, 1)::float8)
            / ln(2::float8)))
   from   unnest(request.named) as q;
 end;
 comment on function pgrecall_internal._name_weights is
-'How much each name in a query says: the confidence in its entity times a third of the binary '
-'logarithm of how many facts there are for each that mentions it, at least a third and at most 1.';
+'How much each name in a query says: the confidence in its entity times a sixth of the binary '
+'logarithm of how many facts there are for each that mentions it, at least a sixth and at most a '
+'half.';
 
 create or replace function pgrecall_internal._about(request pgrecall_internal.request)
 returns pgrecall_internal.memories_about
@@ -456,7 +457,7 @@ begin
       select n.entity_id, n.weight
       from   pgrecall_internal._name_weights(request) as n
       where  n.mentions < least(1000, (request.memory_terms).documents / 4.0)
-      order  by n.weight desc, n.mentions
+      order  by n.weight desc, n.mentions, n.entity_id
       limit  10
     ) as e
     cross  join lateral (
@@ -480,5 +481,5 @@ end;
 $$;
 comment on function pgrecall_internal._about is
 'The memories of a request that mention an entity named in the query which fewer than 1,000 '
-'mention and less than a quarter of all, those first that mention several: at most 1,000. Among the '
-'nearest of all memories there may be few of them.';
+'mention and less than a quarter of all, those first that mention several: at most 1,000, of ten '
+'entities. Among the nearest of all memories there may be few of them.';

@@ -742,7 +742,7 @@ def test_what_the_arms_found_fused_is_what_a_recall_returns(bank: Connection) ->
         row.memory_id: pytest.approx(row.score) for row in call(bank, "hybrid_recall", **ASKED)
     }
     assert {hit.named is not None for hit in found} == {True, False}
-    assert all(hit.named is None or hit.named > 0 for hit in found)
+    assert all(hit.named is None or 0 <= hit.named <= 1 for hit in found)
 
 
 def test_a_plan_runs_no_arm(bank: Connection) -> None:

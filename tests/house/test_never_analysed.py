@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from sqlcalls import Connection, call, create, retain, value
+from sqlcalls import Connection, build_planned, call, create, retain, value
 
 FACTS, FACTOR = 250, 8
 MOST = 2  # times as much: a tree is one level higher
@@ -81,6 +81,10 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "words": ("hybrid_recall", {"query": "note7"}),
     "a key": ("key_arm", {"query": "What is key7?"}),
     "a window": ("temporal_arm", {"during": "[2026-01-01 00:07, 2026-01-01 00:08)"}),
+    "a window by vectors": (
+        "temporal_arm",
+        {"during": "[2026-01-01 00:07, 2026-01-01 00:08)", "embedding": [1, 1], "model": "m"},
+    ),
     "a reason": ("why_not", {"query": "note7", "memory_id": 7}),
     "found words": ("find_memories", {"words": "note7 "}),
     "facts to link": ("link_pending", {}),
@@ -156,6 +160,20 @@ def grown(connection: Connection) -> dict[str, tuple[int, int]]:
     large = {name: read(connection, *each) for name, each in calls.items()}
 
     return {n: (small[n], large[n]) for n in small if large[n] > MOST * small[n]}
+
+
+def test_facts_about_whom_a_question_names_are_read_one_by_one(connection: Connection) -> None:
+    fill(connection, range(FACTS * FACTOR))
+    call(connection, "configure_bank", bank="b", settings={"hnsw_threshold": 100})
+    build_planned(connection)
+
+    asked = {"embedding": [1, 1], "options": {"arms": ["semantic"]}}
+    some, nobody = (
+        read(connection, "arm_hits", {"query": query, **asked})
+        for query in ("Does Person7 know Person8?", "Does he know her?")
+    )
+
+    assert some < nobody + FACTS
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ def of_arm(connection: Connection, arm: str, query: str, **options: Any) -> dict
 
 
 @pytest.mark.parametrize(
-    ("others", "factor"), [(0, 1 / 3), (1, 1 / 3), (3, 2 / 3), (7, 1), (99, 1)]
+    ("others", "factor"), [(0, 1 / 6), (1, 1 / 6), (3, 1 / 3), (7, 1 / 2), (99, 1 / 2)]
 )
 def test_a_name_says_more_the_fewer_facts_mention_it(
     connection: Connection, others: int, factor: float
@@ -47,7 +47,7 @@ def test_what_a_name_says_is_known_beyond_a_thousand_mentions(connection: Connec
     hits = of_arm(connection, "lexical", "Ana entry")
 
     # Half of all mention her, not 1,000 of 2,400.
-    assert [hit.named for hit in hits.values()] == pytest.approx([1 / 3] * len(hits))
+    assert [hit.named for hit in hits.values()] == pytest.approx([1 / 6] * len(hits))
     assert hits
 
 
@@ -129,15 +129,37 @@ def test_a_window_is_searched_for_facts_about_who_is_named(connection: Connectio
     assert before not in named
 
 
-def test_a_hub_passes_nothing_on_rather_than_to_the_oldest(connection: Connection) -> None:
+def test_a_hub_leads_to_its_newest_facts_where_there_is_nothing_else(
+    connection: Connection,
+) -> None:
     create(connection)
-    retain(connection, [{"text": f"entry {n}", "entities": ["Ana"]} for n in range(600)])
+    entries = [{"text": f"entry {n}", "entities": ["Ana"]} for n in range(600)]
+    old, *_, new = retain(connection, entries)
     retain(connection, [{"text": f"note {n}"} for n in range(50)])
     call(connection, "refresh_statistics", bank="b", is_full=True)
 
-    hits = of_arm(connection, "graph", "What of Ana?", arms=["graph"])
+    found = [*of_arm(connection, "graph", "What of Ana?")]
+    beside = of_arm(connection, "graph", "What of Ana's entry 7?")
 
-    assert hits == {}
+    assert new in found
+    assert old not in found
+    assert beside.keys() <= of_arm(connection, "lexical", "What of Ana's entry 7?").keys()
+
+
+def test_a_fact_that_names_everybody_counts_no_more_than_one_about_two(
+    connection: Connection,
+) -> None:
+    create(connection)
+    names = [f"Person{n}" for n in range(40)]
+    stuffed, two = retain(
+        connection, [{"text": "x", "entities": names}, {"text": "y", "entities": names[:2]}]
+    )
+    retain(connection, [{"text": f"note {n}"} for n in range(50)])
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    hits = of_arm(connection, "graph", f"What of {', '.join(names)}?")
+
+    assert hits[stuffed].named == hits[two].named == 1
 
 
 def test_what_fits_best_of_many_facts_about_somebody_starts_the_graph(
@@ -178,5 +200,27 @@ def test_facts_about_both_who_are_named_come_before_those_about_one(
 
     hits = of_arm(connection, "semantic", "What of Ana and Bo?", **options)
 
-    assert hits[both].named == pytest.approx(2)
+    assert hits[both].named == pytest.approx(1)
+    assert {hit.named for i, hit in hits.items() if i != both} == {None, 0.5}
     assert both not in of_arm(connection, "semantic", "What of Ana?", **options)
+
+
+def test_at_most_half_of_depth_is_added_and_why_not_knows(connection: Connection) -> None:
+    create(connection)
+    far = [{"text": f"she {n}", "embedding": FAR, "entities": ["Ana"]} for n in range(16)]
+    about = retain(connection, [{**fact, "occurred": "2026-03-02"} for fact in far])
+    (beaten, *_) = retain(connection, crowd(100, occurred="2026-03-02"))
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+    options = {"embedding": ASKED, "depth": 20, "during": "[2026-03-01, 2026-04-01)"}
+
+    for arm in ("semantic", "temporal"):
+        hits = of_arm(connection, arm, "What of Ana?", **options)
+        assert len(hits) == 30
+        assert len(hits.keys() & set(about)) == 10
+
+    why = call(
+        connection, "why_not", bank="b", query="What of Ana?", memory_id=beaten,
+        embedding=ASKED, options={"depth": 20},
+    )  # fmt: skip
+    (reason,) = [row.reason for row in why if row.step == "semantic"]
+    assert "the arm found 20 with a score of at least 0.99" in reason

@@ -67,7 +67,7 @@ def test_a_recall_without_question_asks_the_bank_but_once(
     assert listener.heard == []
 
 
-@pytest.mark.parametrize("boost", [0, 1.5, 9])
+@pytest.mark.parametrize("boost", [0, 3, 9])
 def test_what_mentions_who_is_asked_about_counts_more(connection: Connection, boost: float) -> None:
     create(connection, settings={"named_boost": boost})
     ana, bo = retain(connection, [{"text": "she moved", "entities": ["Ana"]}, {"text": "he moved"}])
@@ -77,7 +77,7 @@ def test_what_mentions_who_is_asked_about_counts_more(connection: Connection, bo
     contributions = {row.memory_id: row.arms["lexical"]["contribution"] for row in rows}
     alone = {row.memory_id: row for row in call(connection, "lexical_arm", bank="b", query="moved")}
     plain = {i: 1 / (60 + alone[i].rank) for i in (ana, bo)}
-    assert contributions[ana] == pytest.approx(plain[ana] * (1 + boost / 3))
+    assert contributions[ana] == pytest.approx(plain[ana] * (1 + boost / 6))
     assert contributions[bo] == pytest.approx(plain[bo])
     assert [row.score for row in rows] == [row.arms["lexical"]["contribution"] for row in rows]
 
@@ -97,7 +97,7 @@ def test_what_a_path_leads_to_is_about_whom_its_origin_names(connection: Connect
     hits = call(connection, "arm_hits", bank="b", query="What about Ana's talk?")
 
     named = {row.memory_id: row.named for row in hits if row.arm == "graph"}
-    assert named[met] == pytest.approx(2 / 3)  # one of four mentions her
+    assert named[met] == pytest.approx(1 / 3)  # one of four mentions her
     assert named[sails] == named[owns] == named[met]
     assert named[next_day] is None  # said an hour later, perhaps of something else
 
@@ -119,7 +119,7 @@ def test_what_relations_of_who_is_named_lead_to_is_about_them(connection: Connec
 
 
 def test_a_name_that_two_go_by_counts_by_how_sure_it_is(connection: Connection) -> None:
-    create(connection, settings={"named_boost": 3})
+    create(connection, settings={"named_boost": 6})
     first, second = retain(
         connection,
         [{"text": "one moved", "entities": ["Ana"]}, {"text": "two moved", "entities": ["Ana"]}],
