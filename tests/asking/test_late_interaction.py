@@ -594,6 +594,39 @@ def test_a_question_without_names_in_it_is_embedded_once_for_both_it_is_needed_f
 
 
 @pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize(
+    ("question", "compared"),
+    [
+        ("Who led Atlas in March 2026?", "Who led Atlas in ?"),
+        ("March 2026?", "March 2026?"),
+        ("Who leads Atlas?", "Who leads Atlas?"),
+    ],
+)
+def test_the_time_of_a_question_is_not_compared_with_texts(
+    recall: Recall,
+    monkeypatch: pytest.MonkeyPatch,
+    question: str,
+    compared: str,
+    at_once: bool,
+) -> None:
+    made: list[str] = []
+    tokens = TokenEmbedder._tokens
+
+    def noted(self: TokenEmbedder, text: str) -> Tokens:
+        made.append(text)
+        return tokens(self, text)
+
+    monkeypatch.setattr(TokenEmbedder, "_tokens", noted)
+
+    if at_once:
+        recall.recall_many("b", [question])
+    else:
+        recall.recall("b", question)
+
+    assert {*made} == {question, compared}
+
+
+@pytest.mark.parametrize("at_once", [False, True])
 def test_where_a_name_is_left_out_half_of_the_model_reads_the_question_for_its_tokens(
     connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch, at_once: bool
 ) -> None:

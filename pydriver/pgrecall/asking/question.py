@@ -54,7 +54,7 @@ from pgrecall.temporal.latest_or_former import read_latest_or_former
 MOST_QUERIES = 1000
 _MOST_SECONDS = 2_147_483  # that statement_timeout can hold
 _LAST_SESSION = "last_session"
-_TOKENS = "tokens"  # of the whole question, names included
+_TOKENS = "tokens"  # of the question, names included
 
 
 class Question:
@@ -175,6 +175,13 @@ class Question:
             self._arguments["during"] = to_range(self._during)
             self._read_latest_or_former(preparation)
 
+    @property
+    def _compared_text(self) -> str:
+        """The query without the time that was read out of it: the window says when."""
+        matched = self._constraint.matched if self._constraint else ""
+        left = " ".join(self._query.replace(matched, " ", 1).split()) if matched else ""
+        return left if any(map(str.isalnum, left)) else self._query
+
     def _read_time(self, preparation: Preparation) -> None:
         arguments = dict(preparation.time_settings)
         if self._language is not None:
@@ -272,7 +279,7 @@ class Question:
         if self._embeds_query:
             texts["embedding"] = self._embedded_text
             if self._reranking.is_late and self.is_reranked:
-                texts[_TOKENS] = self._query
+                texts[_TOKENS] = self._compared_text
         options = cast("dict[str, object]", self._arguments["options"])
         direction = None
         try:
@@ -487,7 +494,7 @@ def embed_together(questions: Sequence[Question]) -> Iterator[Pending[Any]]:
     first = questions[0]
     embedder = first._settings.embedder
     asked = [one for one in questions if one._embeds_query]
-    late = [one._query for one in asked if one._reranking.is_late and one.is_reranked]
+    late = [one._compared_text for one in asked if one._reranking.is_late and one.is_reranked]
     whole = [one._embedded_text for one in asked]
     texts = [*dict.fromkeys([*whole, *late])]
     if embedder is None or not texts:
