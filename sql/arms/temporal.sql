@@ -90,7 +90,7 @@ begin
         from (
           %s
           union all
-          -- No other index has these columns alone.
+          -- No index has this condition on types, so that these are read by their ids.
           select m.memory_id, %s
           from   pgrecall.memory m
           where  m.bank_id = $1 and m.memory_id = any ($11)
