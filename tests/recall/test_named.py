@@ -61,7 +61,7 @@ def test_facts_about_who_is_named_are_found_behind_a_nearer_crowd(connection: Co
             {"text": "she rows", "embedding": FAR, "entities": ["Ana"]},
         ],
     )
-    call(connection, "forget", bank="b", memory_ids=[ended])
+    call(connection, "supersede", bank="b", memory_id=ended)
     call(connection, "refresh_statistics", bank="b", is_full=True)
     options = {"embedding": ASKED, "depth": 20}
 
@@ -224,3 +224,18 @@ def test_at_most_half_of_depth_is_added_and_why_not_knows(connection: Connection
     )  # fmt: skip
     (reason,) = [row.reason for row in why if row.step == "semantic"]
     assert "the arm found 20 with a score of at least 0.99" in reason
+
+
+def test_ten_of_those_named_are_searched_for(connection: Connection) -> None:
+    create(connection)
+    names = [f"Person{n}" for n in range(15)]
+    facts = [{"text": f"she {n}", "embedding": FAR, "entities": [n]} for n in names]
+    about = retain(connection, facts)
+    retain(connection, crowd(60))
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    hits = of_arm(
+        connection, "semantic", f"What of {' and '.join(names)}?", embedding=ASKED, depth=40
+    )
+
+    assert len(hits.keys() & set(about)) == 10
