@@ -46,6 +46,7 @@ alter type pgrecall.recalled add attribute stored_at timestamptz;
 alter type pgrecall.recalled add attribute trust double precision;
 alter type pgrecall.recalled add attribute tokens bytea;
 alter type pgrecall.recalled add attribute is_surplus boolean;
+alter type pgrecall.recalled add attribute variant_of bigint;
 create type pgrecall.ranked as (
   memory_id bigint,
   rank      integer,

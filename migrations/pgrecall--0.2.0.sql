@@ -1078,7 +1078,8 @@ create type pgrecall.recalled as (
   stored_at      timestamptz,
   trust          double precision,
   tokens         bytea,
-  is_surplus     boolean
+  is_surplus     boolean,
+  variant_of     bigint
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
@@ -1095,7 +1096,8 @@ comment on type pgrecall.recalled is
 'memory, and when; null for a message. trust: the trust in its source, from source_trust of the '
 'bank; 1 where it is not named. tokens: with option with_tokens, the token vectors of a memory as '
 'table embedding has them; else null. is_surplus: untrusted_rows or source_rows puts the row '
-'behind all others.';
+'behind all others. variant_of: the memory_id of a row before it that says nearly the same, of which '
+'it is another state: an earlier one, or with a window one from after it; null: none.';
 
 create type pgrecall.reranked as (
   memory_id   bigint,
@@ -10760,7 +10762,8 @@ begin
   result.is_run := false;
   if request.query = '' and request.embedding is null then
     result.reason := 'there is nothing to start from';
-  elsif not pgrecall_internal._has_edge((request.bank).bank_id) then
+  elsif coalesce((request.named[1]).mentions, 0) = 0
+        and not pgrecall_internal._has_edge((request.bank).bank_id) then
     result.reason := 'the bank holds neither entities nor links';
   elsif is_planned then
     result.is_run := true;
@@ -16441,10 +16444,12 @@ begin atomic
     where  a.weight > 0
   ),
   fused as (
-    select c.memory_id, sum(c.contribution) as score,
-           rank() over (order by sum(c.contribution) desc) as rank
+    select c.memory_id, sum(c.contribution) as score, rank() over best_first as rank,
+           max(c.score) filter (where c.arm = 'lexical') as words,
+           first_value(max(c.score) filter (where c.arm = 'lexical')) over best_first as best_words
     from   contributed c
     group  by c.memory_id
+    window best_first as (order by sum(c.contribution) desc)
   )
   -- jsonb is the most expensive part: it is built only for the rows that are kept.
   select f.memory_id, f.rank::integer, f.score,
@@ -16456,13 +16461,16 @@ begin atomic
   from   fused f
   join   contributed c on c.memory_id = f.memory_id
   -- A condition on the window function alone ends it early.
-  where  f.rank <= coalesce(kept, 2147483647)
+  where  f.rank <= greatest(coalesce(kept, 2147483647), 40)
+    and  (f.rank <= coalesce(kept, 2147483647)
+          or abs(f.words - f.best_words) <= 0.3)
   group  by f.memory_id, f.rank, f.score
   order  by f.score desc, f.memory_id desc;
 end;
 comment on function pgrecall_internal._fuse is
 'Worker of the fusions, named by fusion. The contributions to a memory that mentions an entity '
-'named in the query are multiplied by 1 + named_boost * named. kept: ranks above it are left out.';
+'named in the query are multiplied by 1 + named_boost * named. kept: ranks above it are left out, '
+'but for those up to 40 that the words do not tell from the best row (see _settled_states()).';
 
 create or replace function pgrecall_internal._checked_hits(hits pgrecall.arm_hit[])
 returns pgrecall.arm_hit[]
@@ -16811,7 +16819,9 @@ comment on function pgrecall.highlight is
 -- recall/order.sql
 -- Reordering after fusion, where options ask for it: recency, with fusion linear only
 -- (recency_half_life), one row per source (collapse), diversity, and the latest or former state
--- first (prefer).
+-- first (prefer). Without any of these, rows that say nearly the same as the best one, and that the
+-- question does not tell apart from it, stand with the latest first, the state of now or of the end
+-- of the window (_settled_states()).
 --
 -- Of equal scores the most recent comes first, then the higher id. Maximal marginal relevance
 -- covers the first 200 rows; the others follow unchanged.
@@ -17005,7 +17015,8 @@ begin
                      r.lexical_weights <=> b.lexical_weights))
   )
   select array_agg(r.n order by r.n),
-         array_agg(r.n order by r.trust desc, case when is_latest then r.at end desc,
+         array_agg(r.n order by r.trust desc, is_latest and r.at >= upper(request.during),
+                                case when is_latest then r.at end desc,
                                 case when not is_latest then r.at end, r.n)
   into   places, sorted
   from   near r;
@@ -17022,6 +17033,89 @@ comment on function pgrecall_internal._preferred_order is
 'are ordered by trust, then by time: rows with three tenths of the best score that state the same '
 'relation from the same entity, and rows with half of it that are similar (embeddings, on the '
 'scale of the bank, 0.8; cosine of BM25 weights 0.4). The others keep their places.';
+
+create or replace function pgrecall_internal._settled_states(
+  request pgrecall_internal.request, sources jsonb, inout ids bigint[], scores double precision[],
+  inout shares jsonb[], surplus boolean[], out states bigint[])
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+as $$
+declare
+  is_path constant text := E'[<>*]|\x1ff[0-9]+\x1fe';
+  best    constant jsonb := shares[1];
+  words   constant double precision := best #>> '{lexical,score}';
+  meaning constant double precision := best #>> '{semantic,score}';
+  until   constant timestamptz := coalesce(upper(request.during), request.as_of);
+  near    integer[];  -- places of rows that the question does not tell apart
+  sorted  integer[];  -- of these, the states, in order
+begin
+  -- Most recalls end here: of rows that differ, the arms tell.
+  near := array(
+    select u.n::integer
+    from   unnest(shares, surplus) with ordinality as u(arms, is_surplus, n)
+    where  abs((u.arms #>> '{lexical,score}')::double precision - words) <= 0.3
+      and  coalesce(abs((u.arms #>> '{semantic,score}')::double precision - meaning) <= 0.15, true)
+      and  u.arms ? 'key' = best ? 'key' and u.is_surplus is not true
+      and  coalesce(u.arms #>> '{graph,via}', '') !~ is_path
+  );
+  if near[1] <> 1 or cardinality(near) < 2 then
+    return;
+  end if;
+  with row as materialized (
+    select u.n, e.embedding, m.source_id,
+           coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
+                    m.mentioned_at) as at
+    from   unnest(near) as u(n)
+    cross  join lateral (
+      select x.embedding from pgrecall.embedding x
+      where  x.bank_id = (request.bank).bank_id and x.memory_id = ids[u.n]
+        and  x.model = coalesce((request.bank).embedding_model, '') and x.kind = 'text'
+      limit  1
+    ) as e
+    cross  join lateral (
+      select x.occurred, x.mentioned_at, x.source_id from pgrecall.memory x
+      where  x.bank_id = (request.bank).bank_id and x.memory_id = ids[u.n]
+      limit  1
+    ) as m
+  )
+  select array_agg(r.n order by r.n),
+         array_agg(r.n order by pgrecall_internal._trust(sources, r.source_id) desc, r.at >= until,
+                                r.at < lower(request.during), case when r.at >= until then r.at end,
+                                r.at desc, r.n)
+  into   near, sorted
+  from   row r
+  join   row b on b.n = 1
+  where  pgrecall_internal._similarity(
+           1 - (r.embedding <=> b.embedding), (request.bank).low_cosine,
+           (request.bank).high_cosine) >= 0.85;
+  if cardinality(near) > 1 then
+    states := array(
+      select ids[s.n] from unnest(sorted) with ordinality as s(n, place) order by s.place);
+    shares := (
+      select array_agg(case when s.place is null then u.arms else (
+               select jsonb_object_agg(a.key, a.value || jsonb_build_object(
+                        'contribution', (a.value ->> 'contribution')::double precision
+                                        * scores[u.n] / scores[s.was]))
+               from   jsonb_each(shares[s.was]) as a) end order by u.n)
+      from   unnest(shares) with ordinality as u(arms, n)
+      left   join unnest(near, sorted) as s(place, was) on s.place = u.n);
+    for n in 1 .. cardinality(near) loop
+      ids[near[n]] := states[n];
+    end loop;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._settled_states is
+'The fused rows, with the best row and other states of it in the order of an answer; states holds '
+'their ids, or is null where the best row stands alone. Other states say nearly the same '
+'(similarity of the embeddings on the scale of the bank at least 0.85), and the question does not '
+'tell them apart: by its words (BM25 within 0.3; a word that half of the facts have is worth 0.7), '
+'its meaning (similarity within 0.15), a key or a path. They are ordered by trust, then the latest '
+'first, up to now or the end of the window; what lies before the window, and then what follows it, '
+'comes last. Each takes the place and the score of one of them, with its own contributions in '
+'proportion.';
 
 -- recall/prepare.sql
 -- Preparation of a question before it is embedded: the text to embed, the time settings of the
@@ -17732,7 +17826,9 @@ declare
   shares        jsonb[];
   surplus       boolean[];  -- null: none is
   places        integer[];  -- the order; null: by score, ties by recency
+  states        bigint[];  -- the best row and other states of it, in order
   trusted       record;
+  settled       record;
   arranged      record;
   answer        pgrecall.recalled[];
   is_doubtful   boolean;
@@ -17754,6 +17850,12 @@ begin
     scores := trusted.scores;
     shares := trusted.shares;
     surplus := trusted.surplus;
+  end if;
+  if options ->> 'prefer' = 'relevant' and cardinality(ids) > 1 then
+    settled := pgrecall_internal._settled_states(request, sources, ids, scores, shares, surplus);
+    ids := settled.ids;
+    shares := settled.shares;
+    states := settled.states;
   end if;
   if is_arranged then
     arranged := pgrecall_internal._reordered(
@@ -17789,7 +17891,9 @@ begin
               order  by (a.value ->> 'contribution')::double precision desc, a.key
               limit  1), null, s.written_by, s.stored_at,
              pgrecall_internal._trust(sources, s.source_id), null,
-             s.is_surplus is true)::pgrecall.recalled as hit
+             s.is_surplus is true,
+             case when array_position(states, s.memory_id) > 1 then states[1] end
+             )::pgrecall.recalled as hit
     from (
       select r.*, (row_number() over (
                order by r.place, r.is_surplus, r.score desc, r.mentioned_at desc,
@@ -18233,13 +18337,10 @@ begin
 
   -- A reranker reads only the text. The part of a score that a key, a time window or a path gave
   -- stays.
-  select array_agg(f.final order by f.place),
-         array_agg(f.place order by f.final desc, f.place) filter (where f.final is not null),
-         array_agg(f.via is not null and is_blend order by f.place),
-         array_agg(false)
-  into   finals, ordered, held, placed
-  from (
+  with scored as materialized (
     select h.ordinality::integer as place, h.via,
+           case when is_blend then coalesce(h.variant_of, h.memory_id) else h.memory_id end
+             as variant,
            case when h.is_surplus is not true then 1 end
            * coalesce(boosts[h.ordinality], 1) * case when is_blend
              then (h.score - s.said * (1 - exp(6 * worth * (relevances[h.ordinality] - highest))))
@@ -18251,7 +18352,20 @@ begin
                (h.arms -> a ->> 'contribution')::double precision), 0) else 0 end as said
       from   unnest('{key,temporal}'::text[]) as a
     ) as s
-  ) as f;
+  ),
+  -- Other states of one row share its places as before: the first of them gets the best score.
+  placed_in as (
+    select s.*, row_number() over (partition by s.variant order by s.place) as state,
+           row_number() over (partition by s.variant order by s.final desc nulls last) as better
+    from   scored s
+  )
+  select array_agg(b.final order by a.place),
+         array_agg(a.place order by b.final desc, a.place) filter (where b.final is not null),
+         array_agg(a.via is not null and is_blend order by a.place),
+         array_agg(false)
+  into   finals, ordered, held, placed
+  from   placed_in a
+  join   placed_in b on b.variant = a.variant and b.better = a.state;
   for place in 1 .. coalesce(cardinality(hits), 0) loop
     if finals[place] is null or held[place] and not placed[place] then
       chosen[place] := place;
@@ -18280,6 +18394,7 @@ comment on function pgrecall.rerank is
 'by the boost, 1 where none is given. trust is how much the relevances say about this question: it '
 'grows from 0 to 1 as their standard deviation grows from 0.05 to 0.06. Relevances that lie '
 'close together, as those of long texts about one subject, say little; at 0 the fused order stays. '
+'Rows with variant_of and the row that it names keep their order. '
 'A row that a path led to (via) is not lowered, and never falls below its fused place; nor is the '
 'part of a score lowered that a key or a time window gave. With mode replace the relevance alone '
 'counts. A row without relevance keeps its place, as does one that untrusted_rows or source_rows '

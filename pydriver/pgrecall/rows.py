@@ -72,6 +72,8 @@ class Hit:
             else None.
         is_surplus: Whether untrusted_rows or source_rows puts it behind all others; it is not
             reranked.
+        variant_of: Key of a hit before it that says nearly the same, of which it is another state:
+            an earlier one, or with a time window one from after it. None without one.
 
     """
 
@@ -103,6 +105,7 @@ class Hit:
     trust: float = 1.0
     tokens: bytes | None = field(default=None, repr=False)
     is_surplus: bool = False
+    variant_of: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

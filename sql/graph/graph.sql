@@ -257,7 +257,8 @@ begin
   result.is_run := false;
   if request.query = '' and request.embedding is null then
     result.reason := 'there is nothing to start from';
-  elsif not pgrecall_internal._has_edge((request.bank).bank_id) then
+  elsif coalesce((request.named[1]).mentions, 0) = 0
+        and not pgrecall_internal._has_edge((request.bank).bank_id) then
     result.reason := 'the bank holds neither entities nor links';
   elsif is_planned then
     result.is_run := true;

@@ -247,7 +247,9 @@ declare
   shares        jsonb[];
   surplus       boolean[];  -- null: none is
   places        integer[];  -- the order; null: by score, ties by recency
+  states        bigint[];  -- the best row and other states of it, in order
   trusted       record;
+  settled       record;
   arranged      record;
   answer        pgrecall.recalled[];
   is_doubtful   boolean;
@@ -269,6 +271,12 @@ begin
     scores := trusted.scores;
     shares := trusted.shares;
     surplus := trusted.surplus;
+  end if;
+  if options ->> 'prefer' = 'relevant' and cardinality(ids) > 1 then
+    settled := pgrecall_internal._settled_states(request, sources, ids, scores, shares, surplus);
+    ids := settled.ids;
+    shares := settled.shares;
+    states := settled.states;
   end if;
   if is_arranged then
     arranged := pgrecall_internal._reordered(
@@ -304,7 +312,9 @@ begin
               order  by (a.value ->> 'contribution')::double precision desc, a.key
               limit  1), null, s.written_by, s.stored_at,
              pgrecall_internal._trust(sources, s.source_id), null,
-             s.is_surplus is true)::pgrecall.recalled as hit
+             s.is_surplus is true,
+             case when array_position(states, s.memory_id) > 1 then states[1] end
+             )::pgrecall.recalled as hit
     from (
       select r.*, (row_number() over (
                order by r.place, r.is_surplus, r.score desc, r.mentioned_at desc,

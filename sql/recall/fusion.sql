@@ -34,10 +34,12 @@ begin atomic
     where  a.weight > 0
   ),
   fused as (
-    select c.memory_id, sum(c.contribution) as score,
-           rank() over (order by sum(c.contribution) desc) as rank
+    select c.memory_id, sum(c.contribution) as score, rank() over best_first as rank,
+           max(c.score) filter (where c.arm = 'lexical') as words,
+           first_value(max(c.score) filter (where c.arm = 'lexical')) over best_first as best_words
     from   contributed c
     group  by c.memory_id
+    window best_first as (order by sum(c.contribution) desc)
   )
   -- jsonb is the most expensive part: it is built only for the rows that are kept.
   select f.memory_id, f.rank::integer, f.score,
@@ -49,13 +51,16 @@ begin atomic
   from   fused f
   join   contributed c on c.memory_id = f.memory_id
   -- A condition on the window function alone ends it early.
-  where  f.rank <= coalesce(kept, 2147483647)
+  where  f.rank <= greatest(coalesce(kept, 2147483647), 40)
+    and  (f.rank <= coalesce(kept, 2147483647)
+          or abs(f.words - f.best_words) <= 0.3)
   group  by f.memory_id, f.rank, f.score
   order  by f.score desc, f.memory_id desc;
 end;
 comment on function pgrecall_internal._fuse is
 'Worker of the fusions, named by fusion. The contributions to a memory that mentions an entity '
-'named in the query are multiplied by 1 + named_boost * named. kept: ranks above it are left out.';
+'named in the query are multiplied by 1 + named_boost * named. kept: ranks above it are left out, '
+'but for those up to 40 that the words do not tell from the best row (see _settled_states()).';
 
 create or replace function pgrecall_internal._checked_hits(hits pgrecall.arm_hit[])
 returns pgrecall.arm_hit[]

@@ -1,6 +1,8 @@
 -- Reordering after fusion, where options ask for it: recency, with fusion linear only
 -- (recency_half_life), one row per source (collapse), diversity, and the latest or former state
--- first (prefer).
+-- first (prefer). Without any of these, rows that say nearly the same as the best one, and that the
+-- question does not tell apart from it, stand with the latest first, the state of now or of the end
+-- of the window (_settled_states()).
 --
 -- Of equal scores the most recent comes first, then the higher id. Maximal marginal relevance
 -- covers the first 200 rows; the others follow unchanged.
@@ -194,7 +196,8 @@ begin
                      r.lexical_weights <=> b.lexical_weights))
   )
   select array_agg(r.n order by r.n),
-         array_agg(r.n order by r.trust desc, case when is_latest then r.at end desc,
+         array_agg(r.n order by r.trust desc, is_latest and r.at >= upper(request.during),
+                                case when is_latest then r.at end desc,
                                 case when not is_latest then r.at end, r.n)
   into   places, sorted
   from   near r;
@@ -211,3 +214,86 @@ comment on function pgrecall_internal._preferred_order is
 'are ordered by trust, then by time: rows with three tenths of the best score that state the same '
 'relation from the same entity, and rows with half of it that are similar (embeddings, on the '
 'scale of the bank, 0.8; cosine of BM25 weights 0.4). The others keep their places.';
+
+create or replace function pgrecall_internal._settled_states(
+  request pgrecall_internal.request, sources jsonb, inout ids bigint[], scores double precision[],
+  inout shares jsonb[], surplus boolean[], out states bigint[])
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+as $$
+declare
+  is_path constant text := E'[<>*]|\x1ff[0-9]+\x1fe';
+  best    constant jsonb := shares[1];
+  words   constant double precision := best #>> '{lexical,score}';
+  meaning constant double precision := best #>> '{semantic,score}';
+  until   constant timestamptz := coalesce(upper(request.during), request.as_of);
+  near    integer[];  -- places of rows that the question does not tell apart
+  sorted  integer[];  -- of these, the states, in order
+begin
+  -- Most recalls end here: of rows that differ, the arms tell.
+  near := array(
+    select u.n::integer
+    from   unnest(shares, surplus) with ordinality as u(arms, is_surplus, n)
+    where  abs((u.arms #>> '{lexical,score}')::double precision - words) <= 0.3
+      and  coalesce(abs((u.arms #>> '{semantic,score}')::double precision - meaning) <= 0.15, true)
+      and  u.arms ? 'key' = best ? 'key' and u.is_surplus is not true
+      and  coalesce(u.arms #>> '{graph,via}', '') !~ is_path
+  );
+  if near[1] <> 1 or cardinality(near) < 2 then
+    return;
+  end if;
+  with row as materialized (
+    select u.n, e.embedding, m.source_id,
+           coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
+                    m.mentioned_at) as at
+    from   unnest(near) as u(n)
+    cross  join lateral (
+      select x.embedding from pgrecall.embedding x
+      where  x.bank_id = (request.bank).bank_id and x.memory_id = ids[u.n]
+        and  x.model = coalesce((request.bank).embedding_model, '') and x.kind = 'text'
+      limit  1
+    ) as e
+    cross  join lateral (
+      select x.occurred, x.mentioned_at, x.source_id from pgrecall.memory x
+      where  x.bank_id = (request.bank).bank_id and x.memory_id = ids[u.n]
+      limit  1
+    ) as m
+  )
+  select array_agg(r.n order by r.n),
+         array_agg(r.n order by pgrecall_internal._trust(sources, r.source_id) desc, r.at >= until,
+                                r.at < lower(request.during), case when r.at >= until then r.at end,
+                                r.at desc, r.n)
+  into   near, sorted
+  from   row r
+  join   row b on b.n = 1
+  where  pgrecall_internal._similarity(
+           1 - (r.embedding <=> b.embedding), (request.bank).low_cosine,
+           (request.bank).high_cosine) >= 0.85;
+  if cardinality(near) > 1 then
+    states := array(
+      select ids[s.n] from unnest(sorted) with ordinality as s(n, place) order by s.place);
+    shares := (
+      select array_agg(case when s.place is null then u.arms else (
+               select jsonb_object_agg(a.key, a.value || jsonb_build_object(
+                        'contribution', (a.value ->> 'contribution')::double precision
+                                        * scores[u.n] / scores[s.was]))
+               from   jsonb_each(shares[s.was]) as a) end order by u.n)
+      from   unnest(shares) with ordinality as u(arms, n)
+      left   join unnest(near, sorted) as s(place, was) on s.place = u.n);
+    for n in 1 .. cardinality(near) loop
+      ids[near[n]] := states[n];
+    end loop;
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._settled_states is
+'The fused rows, with the best row and other states of it in the order of an answer; states holds '
+'their ids, or is null where the best row stands alone. Other states say nearly the same '
+'(similarity of the embeddings on the scale of the bank at least 0.85), and the question does not '
+'tell them apart: by its words (BM25 within 0.3; a word that half of the facts have is worth 0.7), '
+'its meaning (similarity within 0.15), a key or a path. They are ordered by trust, then the latest '
+'first, up to now or the end of the window; what lies before the window, and then what follows it, '
+'comes last. Each takes the place and the score of one of them, with its own contributions in '
+'proportion.';

@@ -57,13 +57,10 @@ begin
 
   -- A reranker reads only the text. The part of a score that a key, a time window or a path gave
   -- stays.
-  select array_agg(f.final order by f.place),
-         array_agg(f.place order by f.final desc, f.place) filter (where f.final is not null),
-         array_agg(f.via is not null and is_blend order by f.place),
-         array_agg(false)
-  into   finals, ordered, held, placed
-  from (
+  with scored as materialized (
     select h.ordinality::integer as place, h.via,
+           case when is_blend then coalesce(h.variant_of, h.memory_id) else h.memory_id end
+             as variant,
            case when h.is_surplus is not true then 1 end
            * coalesce(boosts[h.ordinality], 1) * case when is_blend
              then (h.score - s.said * (1 - exp(6 * worth * (relevances[h.ordinality] - highest))))
@@ -75,7 +72,20 @@ begin
                (h.arms -> a ->> 'contribution')::double precision), 0) else 0 end as said
       from   unnest('{key,temporal}'::text[]) as a
     ) as s
-  ) as f;
+  ),
+  -- Other states of one row share its places as before: the first of them gets the best score.
+  placed_in as (
+    select s.*, row_number() over (partition by s.variant order by s.place) as state,
+           row_number() over (partition by s.variant order by s.final desc nulls last) as better
+    from   scored s
+  )
+  select array_agg(b.final order by a.place),
+         array_agg(a.place order by b.final desc, a.place) filter (where b.final is not null),
+         array_agg(a.via is not null and is_blend order by a.place),
+         array_agg(false)
+  into   finals, ordered, held, placed
+  from   placed_in a
+  join   placed_in b on b.variant = a.variant and b.better = a.state;
   for place in 1 .. coalesce(cardinality(hits), 0) loop
     if finals[place] is null or held[place] and not placed[place] then
       chosen[place] := place;
@@ -104,6 +114,7 @@ comment on function pgrecall.rerank is
 'by the boost, 1 where none is given. trust is how much the relevances say about this question: it '
 'grows from 0 to 1 as their standard deviation grows from 0.05 to 0.06. Relevances that lie '
 'close together, as those of long texts about one subject, say little; at 0 the fused order stays. '
+'Rows with variant_of and the row that it names keep their order. '
 'A row that a path led to (via) is not lowered, and never falls below its fused place; nor is the '
 'part of a score lowered that a key or a time window gave. With mode replace the relevance alone '
 'counts. A row without relevance keeps its place, as does one that untrusted_rows or source_rows '

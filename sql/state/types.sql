@@ -91,7 +91,8 @@ create type pgrecall.recalled as (
   stored_at      timestamptz,
   trust          double precision,
   tokens         bytea,
-  is_surplus     boolean
+  is_surplus     boolean,
+  variant_of     bigint
 );
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
@@ -108,7 +109,8 @@ comment on type pgrecall.recalled is
 'memory, and when; null for a message. trust: the trust in its source, from source_trust of the '
 'bank; 1 where it is not named. tokens: with option with_tokens, the token vectors of a memory as '
 'table embedding has them; else null. is_surplus: untrusted_rows or source_rows puts the row '
-'behind all others.';
+'behind all others. variant_of: the memory_id of a row before it that says nearly the same, of which '
+'it is another state: an earlier one, or with a window one from after it; null: none.';
 
 create type pgrecall.reranked as (
   memory_id   bigint,

@@ -59,6 +59,8 @@ class Order:
       often stand together. A session is what was said without a pause of an hour; its share is of
       the sum of all relevances. Hits of unknown time are one session.
 
+    Hits that are other states of one hit (variant_of) keep their order among themselves.
+
     A hit found by a path (via) is read together with the facts on the path. In "blend" it may rise,
     but never falls below its fused place, since most cross-encoders were not trained on paths. (For
     the packaged one, which was, this makes no difference.) A hit kept in its place gets the final
@@ -125,7 +127,7 @@ class Order:
         ]
         head.sort(key=_by_score)
         if self._is_blend:
-            head = _with_paths_held(read, head)
+            head = _with_paths_held(read, _with_states_in_order(head))
         tail = [replace(hit, final_score=0.0) for hit in self._hits[len(read) :]]
         return [replace(hit, rank=rank) for rank, hit in enumerate([*head, *tail], 1)]
 
@@ -175,6 +177,19 @@ class FirstPlaces:
             self._least <= self._read < len(self._left) and self._first[0] >= self._left[self._read]
         )
         return self.are_settled
+
+
+def _with_states_in_order(ordered: Sequence[Hit]) -> list[Hit]:
+    """Let other states of one hit share their places in fused order."""
+    places: dict[int, list[int]] = {}
+    for place, hit in enumerate(ordered):
+        places.setdefault(hit.variant_of or hit.memory_id, []).append(place)
+    kept = [*ordered]
+    for shared in places.values():
+        states = sorted((ordered[place] for place in shared), key=lambda hit: hit.fused_rank)
+        for place, hit in zip(shared, states, strict=True):
+            kept[place] = replace(hit, final_score=ordered[place].final_score)
+    return kept
 
 
 def _with_paths_held(fused: Sequence[Hit], ordered: Sequence[Hit]) -> list[Hit]:

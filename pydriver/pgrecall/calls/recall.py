@@ -136,6 +136,7 @@ def rerank(
             "arms": {name: {"contribution": arm.contribution} for name, arm in hit.arms.items()},
             "via": {} if hit.via else None,  # that there is one
             "is_surplus": hit.is_surplus,
+            "variant_of": hit.variant_of,
         }
         for hit in hits
     ]
