@@ -972,7 +972,7 @@ class Recall:
                 Either may be None.
             entity: Only memories that mention an entity with this name.
             as_of: Only memories valid at that time. Default: now.
-            is_ended_too: Whether to list ended memories as well.
+            is_ended_too: Whether to list ended memories as well; no effect beside as_of.
             before_id: For the next page, the last memory_id of the page before.
             top_k: Maximum number of memories, 1 to 100,000. Default: 50.
 
@@ -1077,7 +1077,7 @@ class Recall:
         Raises:
             BankNotFound: no bank has that name.
             InvalidFilter: the filter is not understood.
-            InvalidArgument: both ids and conditions are given, or neither.
+            InvalidArgument: conditions or dry_run are given beside ids, or neither is given.
 
         """
         if memory_ids is None:
@@ -1086,9 +1086,11 @@ class Recall:
                     bank, filter=filter, fact_key=fact_key, source_id=source_id, dry_run=dry_run
                 )
             )
-        if (filter, fact_key, source_id, dry_run) != (None, None, None, None):
+        beside: dict[str, object] = {"filter": filter, "fact_key": fact_key, "source_id": source_id}
+        beside["dry_run"] = dry_run or None  # false is what it does
+        if given := [name for name, value in beside.items() if value is not None]:
             raise InvalidArgument(
-                "forget() takes memory_ids or conditions, not both",
+                f"forget() takes memory_ids alone, not with {', '.join(given)}",
                 hint='Name the ids in the filter: "memory_id in (5, 7)".',
             )
         return self._run(calls.memories.forget(bank, memory_ids))

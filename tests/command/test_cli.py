@@ -1021,7 +1021,7 @@ def test_memories_are_forgotten_by_what_they_are(run: Run, bank: str) -> None:
     assert run("forget", bank, *where)[1] == "forgot 1 memory\n"
     assert run("forget", bank, *where)[1] == "forgot 0 memories\n"
     assert "no condition says what to forget" in run("forget", bank)[2]
-    assert "not both" in run("forget", bank, "1", *where)[2]
+    assert "memory_ids alone, not with filter" in run("forget", bank, "1", *where)[2]
     listed = json.loads(run("list", bank, "--since", "2026-03-01", "--json")[1])
     assert [row["text"] for row in listed] == ["Ana leads Atlas"]
     assert isinstance(listed[0]["memory_id"], str)

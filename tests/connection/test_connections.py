@@ -149,7 +149,9 @@ def test_a_call_that_waited_for_an_upgrade_is_sent_again(
         assert row is not None
         return str(row[0])
 
-    bodies = [body_of(f"pgrecall{name}") for name in ("_internal._without_names", ".prepare_recall")]
+    bodies = [
+        body_of(f"pgrecall{name}") for name in ("_internal._without_names", ".prepare_recall")
+    ]
     with (
         Recall.connect(database, embedder=None) as memory,
         psycopg.connect(database) as upgrade,
