@@ -96,7 +96,21 @@ def test_the_day_of_storing_is_not_shown_as_when_it_happened(run: Run, bank: str
 def test_what_is_known_already_is_counted(run: Run, bank: str, facts: str) -> None:
     code, out, _ = run("retain", facts, "--bank", bank, "--no-embed")
 
-    assert (code, out) == (0, 'retained 0 facts in bank "b"; 2 were already known\n')
+    said = "2 were already known and keep their tags, metadata and confidence"
+    assert (code, out) == (0, f'retained 0 facts in bank "b"; {said}\n')
+
+
+def test_an_import_says_that_known_facts_keep_their_tags(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "facts.jsonl", {"text": "Ana leads Atlas", "tags": ["old"]})
+    run("import", file, "--bank", "b", "--create", "--no-embed")
+    write(tmp_path / "facts.jsonl", {"text": "Ana leads Atlas", "tags": ["new"]})
+
+    again = run("import", file, "--bank", "b", "--no-embed")
+
+    assert again[1].endswith(
+        "; 1 were already known and keep their tags, metadata and confidence\n"
+    )
+    assert [one["tags"] for one in json.loads(run("list", "b", "--json")[1])] == [["old"]]
 
 
 def test_links_are_written_later(run: Run, facts: str) -> None:

@@ -125,8 +125,7 @@ def _print_import(options: SimpleNamespace, console: Console, done: Imported) ->
     if options.json:
         print_json(console, done)
     else:
-        known = done.total - done.new - done.misfit_count
-        also = f"; {known:,} were already known" if known > 0 else ""
+        also = wording.known(done.total - done.new - done.misfit_count)
         console.print(f'imported {done.new:,} facts into bank "{options.bank}"{also}', markup=False)
         for misfit in done.misfits[:_SHOWN]:
             console.print(f"  {misfit.place}: {wording.line(misfit.problem)}", markup=False)
