@@ -327,7 +327,7 @@ begin
   end if;
   if exists (select from unnest(fact_types) as u where u is null) then
     raise exception using
-      errcode = 'null_value_not_allowed',
+      errcode = 'RC008',
       message = 'fact_types must not contain null',
       hint    = 'Leave it out of the list. fact_types => null stands for all types.';
   end if;
@@ -347,8 +347,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._fact_types is
-'The fact types to search; null: all that hold a memory. Errors: RC008 unknown fact type, 22004 '
-'null among them.';
+'The fact types to search; null: all that hold a memory. Errors: RC008 unknown fact type, or '
+'null.';
 
 create or replace function pgrecall_internal._check_memory(bank text, memory_id bigint)
 returns void

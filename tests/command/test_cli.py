@@ -1130,6 +1130,22 @@ def test_an_export_is_imported_as_it_was(run: Run, bank: str, tmp_path: Path) ->
     assert len(file.read_text().splitlines()) == count
 
 
+def test_an_export_that_was_cut_is_refused_whole(run: Run, bank: str, tmp_path: Path) -> None:
+    file = tmp_path / "bank.jsonl"
+    run("export", bank, str(file))
+    whole = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(whole[:-1]))
+
+    status, _, error = run("import", str(file), "--bank", "copy")
+
+    assert status == 1
+    assert f"bank.jsonl was cut: it has {len(whole) - 1} of {len(whole)} rows" in error
+    assert run("export", "copy")[2].startswith('error: bank "copy" does not exist')
+    # An export of before does not say how many rows it has.
+    file.write_text("".join([whole[0].replace(f'"rows": {len(whole)}, ', ""), *whole[1:-1]]))
+    assert run("import", str(file), "--bank", "copy")[0] == 0
+
+
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="pipes have no names here")
 def test_an_export_goes_into_a_pipe_that_has_a_name(run: Run, bank: str) -> None:
     reading, writing = os.pipe()
