@@ -762,7 +762,17 @@ class AsyncRecall:
         self, load: bulk.Load, clients: Sequence[AsyncRecall], bank: str
     ) -> list[str]:
         """Build indexes, write links, then count; return the statements that could not be run."""
-        due = await self._build_indexes(load, clients[0], bank)
+
+        async def build(steps: Sequence[IndexStep]) -> None:
+            for step in steps:
+                await clients[0]._build(step.statement)
+                load.note("index", 1)
+
+        due: list[str] = []
+        try:
+            await self._build_indexes(bank, build)
+        except psycopg.errors.InsufficientPrivilege:
+            due = [step.statement for step in await self.index_plan(bank)]
         async with AsyncBoundedWork(len(clients)) as work:
 
             async def write(client: AsyncRecall, number: int) -> None:
@@ -779,30 +789,32 @@ class AsyncRecall:
             load.note("maintain", sum(row.documents for row in done))
         return due
 
-    async def _build_indexes(self, load: bulk.Load, client: AsyncRecall, bank: str) -> list[str]:
-        """Build the indexes that are due; return the statements that the role may not run."""
+    async def _build_indexes(
+        self, bank: str | None, build: Callable[[Sequence[IndexStep]], Any]
+    ) -> None:
+        """Have the vector indexes built that are due, until none is and nobody builds any more.
+
+        Args:
+            bank: Name of an existing bank; None for all.
+            build: Runs the statements of these steps, in order.
+
+        """
         failed: list[str] = []
-        while True:
-            steps = await self._run(calls.operations.index_plan(bank))
-            if not steps and not await self._run(calls.operations.index_builds()):
-                return []
+        is_done = False
+        while not is_done:
+            steps = await self.index_plan(bank)
+            is_done = not steps
             try:
-                for step in steps:
-                    await client._build(step.statement)
-                    load.note("index", 1)
-            except psycopg.errors.InsufficientPrivilege:
-                return [
-                    step.statement for step in await self._run(calls.operations.index_plan(bank))
-                ]
-            except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
-                # Another load does it, unless the same fails when nobody builds any more.
-                statements = [step.statement for step in steps]
+                await build(steps)
+            except bulk.RACES:
+                # Another session does the same, unless this fails when nobody builds any more.
+                statements = [step.statement for step in steps]  # estimates change with the rows
                 if statements == failed and not await self._run(calls.operations.index_builds()):
                     raise
-                failed, steps = statements, []
-                while await self._run(calls.operations.index_builds()):
-                    await asyncio.sleep(bulk.POLL_SECONDS)
-            if not steps:
+                failed = statements
+                await asyncio.sleep(bulk.POLL_SECONDS)  # a build of another role may be hidden
+            while await self._run(calls.operations.index_builds()):
+                is_done = False
                 await asyncio.sleep(bulk.POLL_SECONDS)
 
     async def _build(self, statement: str) -> None:

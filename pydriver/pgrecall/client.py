@@ -754,7 +754,17 @@ class Recall:
 
     def _index_and_link(self, load: bulk.Load, clients: Sequence[Recall], bank: str) -> list[str]:
         """Build indexes, write links, then count; return the statements that could not be run."""
-        due = self._build_indexes(load, clients[0], bank)
+
+        def build(steps: Sequence[IndexStep]) -> None:
+            for step in steps:
+                clients[0]._build(step.statement)
+                load.note("index", 1)
+
+        due: list[str] = []
+        try:
+            self._build_indexes(bank, build)
+        except psycopg.errors.InsufficientPrivilege:
+            due = [step.statement for step in self.index_plan(bank)]
         with BoundedWork(len(clients)) as work:
 
             def write(client: Recall, number: int) -> None:
@@ -771,28 +781,30 @@ class Recall:
             load.note("maintain", sum(row.documents for row in done))
         return due
 
-    def _build_indexes(self, load: bulk.Load, client: Recall, bank: str) -> list[str]:
-        """Build the indexes that are due; return the statements that the role may not run."""
+    def _build_indexes(self, bank: str | None, build: Callable[[Sequence[IndexStep]], Any]) -> None:
+        """Have the vector indexes built that are due, until none is and nobody builds any more.
+
+        Args:
+            bank: Name of an existing bank; None for all.
+            build: Runs the statements of these steps, in order.
+
+        """
         failed: list[str] = []
-        while True:
-            steps = self._run(calls.operations.index_plan(bank))
-            if not steps and not self._run(calls.operations.index_builds()):
-                return []
+        is_done = False
+        while not is_done:
+            steps = self.index_plan(bank)
+            is_done = not steps
             try:
-                for step in steps:
-                    client._build(step.statement)
-                    load.note("index", 1)
-            except psycopg.errors.InsufficientPrivilege:
-                return [step.statement for step in self._run(calls.operations.index_plan(bank))]
-            except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
-                # Another load does it, unless the same fails when nobody builds any more.
-                statements = [step.statement for step in steps]
+                build(steps)
+            except bulk.RACES:
+                # Another session does the same, unless this fails when nobody builds any more.
+                statements = [step.statement for step in steps]  # estimates change with the rows
                 if statements == failed and not self._run(calls.operations.index_builds()):
                     raise
-                failed, steps = statements, []
-                while self._run(calls.operations.index_builds()):
-                    time.sleep(bulk.POLL_SECONDS)
-            if not steps:
+                failed = statements
+                time.sleep(bulk.POLL_SECONDS)  # a build of another role may be hidden
+            while self._run(calls.operations.index_builds()):
+                is_done = False
                 time.sleep(bulk.POLL_SECONDS)
 
     def _build(self, statement: str) -> None:
