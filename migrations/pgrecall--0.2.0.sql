@@ -4597,11 +4597,17 @@ begin
       order  by t.fact_type
     );
   end if;
+  if exists (select from unnest(fact_types) as u where u is null) then
+    raise exception using
+      errcode = 'RC008',
+      message = 'fact_types must not contain null',
+      hint    = 'Leave it out of the list. fact_types => null stands for all types.';
+  end if;
   select array_agg(t.fact_type order by t.fact_type)
   into   known
   from   pgrecall.fact_type t
   where  t.bank_id = _fact_types.bank;
-  select u into unknown from unnest(fact_types) as u where u <> all (known) or u is null limit 1;
+  select u into unknown from unnest(fact_types) as u where u <> all (known) limit 1;
   if found then
     raise exception using
       errcode = 'RC008',
@@ -4613,7 +4619,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._fact_types is
-'The fact types to search; null: all that hold a memory. Errors: RC008 unknown fact type.';
+'The fact types to search; null: all that hold a memory. Errors: RC008 unknown fact type, or '
+'null.';
 
 create or replace function pgrecall_internal._check_memory(bank text, memory_id bigint)
 returns void
@@ -15834,6 +15841,31 @@ $$;
 comment on function pgrecall_internal._check_rows is
 'Raises RC003 unless every element is a row of a table of a bank, with columns that it has.';
 
+create or replace function pgrecall_internal._row_count(bank text)
+returns bigint
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  part    record;
+  counted bigint;
+  total   bigint := 0;
+begin
+  for part in select t.name, t.of_table from pgrecall_internal._bank_tables() as t loop
+    -- Names come from _bank_tables().
+    execute format(
+      'select count(*) from %s t where t.bank_id = $1%s', part.of_table,
+      case part.name when 'superseded' then ' and t.superseded_by is not null' end)
+    into  counted
+    using bank;
+    total := total + counted;
+  end loop;
+  return total;
+end;
+$$;
+comment on function pgrecall_internal._row_count is 'The number of rows that an export has.';
+
 create or replace function pgrecall.exported_rows(
   bank text, after jsonb default null, batch_size integer default 1000)
 returns setof jsonb
@@ -15849,11 +15881,14 @@ declare
   part     record;
   sent     bigint := 0;
   returned bigint;
+  total    jsonb := '{}';
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   if first is not null then
     perform pgrecall_internal._check_rows('after', jsonb_build_array(first));
+  elsif current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    total := jsonb_build_object('rows', pgrecall_internal._row_count(bank));
   end if;
   for part in
     select t.name, t.of_table, t.keys, coalesce(t.name = first ->> 'table', false) as is_begun,
@@ -15870,7 +15905,7 @@ begin
     -- Names come from _bank_tables(). The lateral join makes the key before the page a condition
     -- of the index.
     return query execute format(
-      'select jsonb_build_object(''table'', %L, ''row'', p.content)'
+      'select jsonb_build_object(''table'', %L, ''row'', p.content) || $4'
       ' from jsonb_populate_record(null::%s, $3) as a cross join lateral ('
       'select %s as content from %2$s t where t.bank_id = $1%4$s%5$s%6$s limit $2)'
       ' as p',
@@ -15887,7 +15922,8 @@ begin
         then format(' and (%s) > (%s)', part.key_of_row, part.key_before) end,
       case when part.keys <> '{}' then ' order by t.bank_id, ' || part.key_of_row end)
     using bank, batch_size - sent,
-          case when part.is_begun then first -> 'row' else '{}'::jsonb end;
+          case when part.is_begun then first -> 'row' else '{}'::jsonb end,
+          case part.name when 'bank' then total else '{}' end;
     get diagnostics returned = row_count;
     sent := sent + returned;
   end loop;
@@ -15897,7 +15933,8 @@ comment on function pgrecall.exported_rows is
 'All rows of a bank as {"table": "memory", "row": {...}}, at most batch_size, in the order in '
 'which import_rows() takes them. For the next page pass the last one as after; the end is a page '
 'without rows. One transaction (repeatable read) gives a consistent copy of a bank that is being '
-'written. Errors: RC001, RC003 after is no such row, 22023.';
+'written; the first row then has the number of all, "rows", so that a copy that was cut is '
+'noticed. Errors: RC001, RC003 after is no such row, 22023.';
 
 create or replace function pgrecall_internal._import_table(
   bank text, name text, of_table text, keys text[], rows jsonb)
@@ -17644,6 +17681,52 @@ comment on function pgrecall_internal._doubted_reports is
 'The reports of a run. The reason of an arm that counts half of its weight or less says so. At a '
 'fifth or less there is a hint, too, if another model may help.';
 
+create or replace function pgrecall_internal._late_reports(
+  request pgrecall_internal.request, reports pgrecall.arm_report[], is_found boolean)
+returns pgrecall.arm_report[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  most  constant integer := 1000;
+  late  integer;
+  first integer := (
+    select r.n from unnest(reports) with ordinality as r(arm, status, reason, rows, best_score,
+                                                         milliseconds, indexes, hint, n)
+    where  r.status = 'ran'
+    order  by r.n
+    limit  1);
+begin
+  select count(*) into late
+  from (
+    select x.valid_from, x.valid_to
+    from   pgrecall.memory x
+    where  x.bank_id = (request.bank).bank_id
+    order  by x.bank_id desc, x.memory_id desc
+    limit  most
+  ) as m
+  where  m.valid_from > request.as_of and (m.valid_to is null or m.valid_to > now());
+  if late > 0 and first is not null then
+    reports[first].reason := concat_ws('; ', reports[first].reason, format(
+      'memories that were not known yet at %s are left out: %s%s', request.as_of, late,
+      case late when most then ' or more' end));
+    if not is_found then
+      reports[first].hint := coalesce(reports[first].hint,
+        'A memory is known from when it was stored, or from its mentioned_at where that is '
+        'earlier: retain old data with mentioned_at, or recall with a later as_of.');
+    end if;
+  end if;
+  return reports;
+end;
+$$;
+comment on function pgrecall_internal._late_reports is
+'The reports of a run as of a time in the past. The reason of the first arm that ran says how many '
+'of the 1,000 memories stored last became known later. If nothing was found there is a hint, too.';
+
 create or replace function pgrecall_internal._path_prefix(via jsonb, memory_id bigint)
 returns table (id text, place bigint)
 language sql immutable parallel safe rows 3
@@ -18118,6 +18201,10 @@ begin
     if request.options -> 'gates' <> '{}' then
       arms := pgrecall_internal._gated_reports(arms, run.hits, request.options -> 'gates');
     end if;
+    -- Not where a client gives its own clock for now.
+    if request.as_of < now() - interval '1 minute' then
+      arms := pgrecall_internal._late_reports(request, arms, run.hits <> '{}');
+    end if;
   end if;
 end;
 $$;
@@ -18451,8 +18538,8 @@ begin
   if pgrecall_internal._is_hidden(memory.valid_from, memory.valid_to, memory.corrections) then
     return format('its source, "%s", is in quarantine', memory.source_id);
   elsif memory.valid_from > request.as_of then
-    return format('it is known from %s on, and the recall is as of %s',
-                  memory.valid_from, request.as_of);
+    return format('it is known from %s on, when it was stored or, where that is earlier, its '
+                  'mentioned_at; the recall is as of %s', memory.valid_from, request.as_of);
   elsif memory.valid_to <= request.as_of then
     return format('it ended at %s: %s', memory.valid_to, concat_ws(' ',
       case memory.corrections -> -1 ->> 'kind'
@@ -20373,9 +20460,10 @@ comment on function pgrecall.unsupersede is
 -- and its proof_count is the sum of all. As of earlier times all of them are found. A memory is
 -- merged only into one that is kept, so that chains of ever less similar memories do not collapse.
 -- A memory of a row of an attached table is not merged: it changes, and goes, with its row.
--- Texts are grouped by sorting, and one search of the vector index finds what is similar to a
--- memory that has a counterpart in all else, so that the work is n log n in the memories of the
--- bank. Without an index only memories that agree in all else are compared, each with each.
+-- Texts are grouped by sorting. One search of the vector index finds what is similar to a memory
+-- that has a counterpart in all else. Without an index only memories that agree in all else are
+-- compared: up to 1,000 each with each, more by the signs of their vectors. So the work is n log n
+-- in the memories of the bank.
 create or replace function pgrecall_internal._duplicates(
   bank text, min_similarity double precision, top_k integer)
 returns table (kept_id bigint, memory_id bigint, similarity double precision)
@@ -20391,6 +20479,8 @@ as $$
 declare
   owner      pgrecall.bank := pgrecall_internal._bank(bank);
   is_indexed constant boolean := (pgrecall_internal._hnsw_index(owner)).index_name is not null;
+  -- A group up to this size is compared each with each.
+  most       constant integer := 1000;
 begin
   return query
   with current as materialized (
@@ -20423,15 +20513,36 @@ begin
             from   current c) as u
     where  is_indexed
   ),
-  alike as materialized (
-    select array_agg(c.memory_id) as ids, array_agg(e.embedding) as embeddings
+  embedded as materialized (
+    select c.memory_id, c.likeness, e.embedding,
+           count(*) over (partition by c.likeness) as alike
     from   current c
     join   pgrecall.embedding e
       on   e.bank_id = _duplicates.bank and e.memory_id = c.memory_id
       and  e.model = coalesce(owner.embedding_model, '') and e.kind = 'text'
     where  not is_indexed
-    group  by c.likeness
-    having count(*) > 1
+  ),
+  alike as materialized (
+    select array_agg(e.memory_id) as ids, array_agg(e.embedding) as embeddings
+    from   embedded e
+    where  e.alike between 2 and most
+    group  by e.likeness
+  ),
+  -- Similar vectors differ in few signs. So in one of 16 orders by signs, each of which begins with
+  -- another element, they most likely lie beside one another.
+  beside as materialized (
+    select distinct least(s.memory_id, o.id) as one_id, greatest(s.memory_id, o.id) as other_id
+    from (
+      select e.memory_id, array_agg(e.memory_id) over (
+               partition by e.likeness, r.n
+               order  by substring(e.signs || e.signs from r.n * length(e.signs) / 16 + 1 for 64)
+               rows   between 1 following and 5 following) as ids
+      from   (select x.memory_id, x.likeness, binary_quantize(x.embedding) as signs
+              from   embedded x
+              where  x.alike > most) as e
+      cross  join generate_series(0, 15) as r(n)
+    ) as s
+    cross  join unnest(s.ids) as o(id)
   ),
   near as (
     select x.from_id, x.to_id, x.similarity
@@ -20453,6 +20564,27 @@ begin
       limit  5
     ) as x
     where  x.similarity >= min_similarity
+    union all
+    select x.from_id, x.to_id, x.similarity
+    from (
+      select p.from_id, p.to_id, p.similarity,
+             row_number() over (partition by p.from_id order by p.similarity desc, p.to_id desc)
+               as n
+      from   beside b
+      join   embedded f on f.memory_id = b.one_id
+      join   embedded t on t.memory_id = b.other_id
+      cross  join lateral (
+        select least(pgrecall_internal._similarity(
+                 1 - (t.embedding <=> f.embedding), owner.low_cosine, owner.high_cosine), 1)
+                 as similarity
+        offset 0
+      ) as s
+      cross  join lateral (values (b.one_id, b.other_id, s.similarity),
+                                  (b.other_id, b.one_id, s.similarity))
+                            as p(from_id, to_id, similarity)
+      where  s.similarity >= min_similarity
+    ) as x
+    where  x.n <= 5
   ),
   pair as (
     select c.memory_id, first_value(c.memory_id) over same as other_id,
@@ -20483,7 +20615,7 @@ end;
 $$;
 comment on function pgrecall_internal._duplicates is
 'Memories to be merged (memory_id), and the memories to merge them into (kept_id), most similar '
-'first.';
+'first. It is longer than 100 lines because it is one statement, whose parts are its steps.';
 
 create or replace function pgrecall.consolidate(
   bank           text,
@@ -20549,7 +20681,8 @@ comment on function pgrecall.consolidate is
 'Merges current memories that say the same: they have the same type, key, occurred, entities, '
 'numbers and negations, and the same text except for case and spaces, or embeddings with a '
 'similarity of min_similarity where one is among the 5 nearest of the other (without a vector '
-'index, the nearest of those that agree in all else). The memory of the most trusted source is '
+'index, the nearest of those that agree in all else; among more than 1,000 such that search is '
+'approximate, too). The memory of the most trusted source is '
 'kept; among equals, the one with the highest confidence, then the latest. The others end now and '
 'point to it, and their proof counts are added up. dry_run, the default, only lists the pairs, at '
 'most top_k; call it again until it returns none. Memories of attached tables are left out. '

@@ -762,7 +762,17 @@ class AsyncRecall:
         self, load: bulk.Load, clients: Sequence[AsyncRecall], bank: str
     ) -> list[str]:
         """Build indexes, write links, then count; return the statements that could not be run."""
-        due = await self._build_indexes(load, clients[0], bank)
+
+        async def build(steps: Sequence[IndexStep]) -> None:
+            for step in steps:
+                await clients[0]._build(step.statement)
+                load.note("index", 1)
+
+        due: list[str] = []
+        try:
+            await self._build_indexes(bank, build)
+        except psycopg.errors.InsufficientPrivilege:
+            due = [step.statement for step in await self.index_plan(bank)]
         async with AsyncBoundedWork(len(clients)) as work:
 
             async def write(client: AsyncRecall, number: int) -> None:
@@ -779,30 +789,32 @@ class AsyncRecall:
             load.note("maintain", sum(row.documents for row in done))
         return due
 
-    async def _build_indexes(self, load: bulk.Load, client: AsyncRecall, bank: str) -> list[str]:
-        """Build the indexes that are due; return the statements that the role may not run."""
+    async def _build_indexes(
+        self, bank: str | None, build: Callable[[Sequence[IndexStep]], Any]
+    ) -> None:
+        """Have the vector indexes built that are due, until none is and nobody builds any more.
+
+        Args:
+            bank: Name of an existing bank; None for all.
+            build: Runs the statements of these steps, in order.
+
+        """
         failed: list[str] = []
-        while True:
-            steps = await self._run(calls.operations.index_plan(bank))
-            if not steps and not await self._run(calls.operations.index_builds()):
-                return []
+        is_done = False
+        while not is_done:
+            steps = await self.index_plan(bank)
+            is_done = not steps
             try:
-                for step in steps:
-                    await client._build(step.statement)
-                    load.note("index", 1)
-            except psycopg.errors.InsufficientPrivilege:
-                return [
-                    step.statement for step in await self._run(calls.operations.index_plan(bank))
-                ]
-            except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
-                # Another load does it, unless the same fails when nobody builds any more.
-                statements = [step.statement for step in steps]
+                await build(steps)
+            except bulk.RACES:
+                # Another session does the same, unless this fails when nobody builds any more.
+                statements = [step.statement for step in steps]  # estimates change with the rows
                 if statements == failed and not await self._run(calls.operations.index_builds()):
                     raise
-                failed, steps = statements, []
-                while await self._run(calls.operations.index_builds()):
-                    await asyncio.sleep(bulk.POLL_SECONDS)
-            if not steps:
+                failed = statements
+                await asyncio.sleep(bulk.POLL_SECONDS)  # a build of another role may be hidden
+            while await self._run(calls.operations.index_builds()):
+                is_done = False
                 await asyncio.sleep(bulk.POLL_SECONDS)
 
     async def _build(self, statement: str) -> None:
@@ -982,7 +994,7 @@ class AsyncRecall:
                 Either may be None.
             entity: Only memories that mention an entity with this name.
             as_of: Only memories valid at that time. Default: now.
-            is_ended_too: Whether to list ended memories as well.
+            is_ended_too: Whether to list ended memories as well; no effect beside as_of.
             before_id: For the next page, the last memory_id of the page before.
             top_k: Maximum number of memories, 1 to 100,000. Default: 50.
 
@@ -1087,7 +1099,7 @@ class AsyncRecall:
         Raises:
             BankNotFound: no bank has that name.
             InvalidFilter: the filter is not understood.
-            InvalidArgument: both ids and conditions are given, or neither.
+            InvalidArgument: conditions or dry_run are given beside ids, or neither is given.
 
         """
         if memory_ids is None:
@@ -1096,9 +1108,11 @@ class AsyncRecall:
                     bank, filter=filter, fact_key=fact_key, source_id=source_id, dry_run=dry_run
                 )
             )
-        if (filter, fact_key, source_id, dry_run) != (None, None, None, None):
+        beside: dict[str, object] = {"filter": filter, "fact_key": fact_key, "source_id": source_id}
+        beside["dry_run"] = dry_run or None  # false is what it does
+        if given := [name for name, value in beside.items() if value is not None]:
             raise InvalidArgument(
-                "forget() takes memory_ids or conditions, not both",
+                f"forget() takes memory_ids alone, not with {', '.join(given)}",
                 hint='Name the ids in the filter: "memory_id in (5, 7)".',
             )
         return await self._run(calls.memories.forget(bank, memory_ids))

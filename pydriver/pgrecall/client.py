@@ -754,7 +754,17 @@ class Recall:
 
     def _index_and_link(self, load: bulk.Load, clients: Sequence[Recall], bank: str) -> list[str]:
         """Build indexes, write links, then count; return the statements that could not be run."""
-        due = self._build_indexes(load, clients[0], bank)
+
+        def build(steps: Sequence[IndexStep]) -> None:
+            for step in steps:
+                clients[0]._build(step.statement)
+                load.note("index", 1)
+
+        due: list[str] = []
+        try:
+            self._build_indexes(bank, build)
+        except psycopg.errors.InsufficientPrivilege:
+            due = [step.statement for step in self.index_plan(bank)]
         with BoundedWork(len(clients)) as work:
 
             def write(client: Recall, number: int) -> None:
@@ -771,28 +781,30 @@ class Recall:
             load.note("maintain", sum(row.documents for row in done))
         return due
 
-    def _build_indexes(self, load: bulk.Load, client: Recall, bank: str) -> list[str]:
-        """Build the indexes that are due; return the statements that the role may not run."""
+    def _build_indexes(self, bank: str | None, build: Callable[[Sequence[IndexStep]], Any]) -> None:
+        """Have the vector indexes built that are due, until none is and nobody builds any more.
+
+        Args:
+            bank: Name of an existing bank; None for all.
+            build: Runs the statements of these steps, in order.
+
+        """
         failed: list[str] = []
-        while True:
-            steps = self._run(calls.operations.index_plan(bank))
-            if not steps and not self._run(calls.operations.index_builds()):
-                return []
+        is_done = False
+        while not is_done:
+            steps = self.index_plan(bank)
+            is_done = not steps
             try:
-                for step in steps:
-                    client._build(step.statement)
-                    load.note("index", 1)
-            except psycopg.errors.InsufficientPrivilege:
-                return [step.statement for step in self._run(calls.operations.index_plan(bank))]
-            except (psycopg.errors.DuplicateTable, psycopg.errors.DeadlockDetected):
-                # Another load does it, unless the same fails when nobody builds any more.
-                statements = [step.statement for step in steps]
+                build(steps)
+            except bulk.RACES:
+                # Another session does the same, unless this fails when nobody builds any more.
+                statements = [step.statement for step in steps]  # estimates change with the rows
                 if statements == failed and not self._run(calls.operations.index_builds()):
                     raise
-                failed, steps = statements, []
-                while self._run(calls.operations.index_builds()):
-                    time.sleep(bulk.POLL_SECONDS)
-            if not steps:
+                failed = statements
+                time.sleep(bulk.POLL_SECONDS)  # a build of another role may be hidden
+            while self._run(calls.operations.index_builds()):
+                is_done = False
                 time.sleep(bulk.POLL_SECONDS)
 
     def _build(self, statement: str) -> None:
@@ -972,7 +984,7 @@ class Recall:
                 Either may be None.
             entity: Only memories that mention an entity with this name.
             as_of: Only memories valid at that time. Default: now.
-            is_ended_too: Whether to list ended memories as well.
+            is_ended_too: Whether to list ended memories as well; no effect beside as_of.
             before_id: For the next page, the last memory_id of the page before.
             top_k: Maximum number of memories, 1 to 100,000. Default: 50.
 
@@ -1077,7 +1089,7 @@ class Recall:
         Raises:
             BankNotFound: no bank has that name.
             InvalidFilter: the filter is not understood.
-            InvalidArgument: both ids and conditions are given, or neither.
+            InvalidArgument: conditions or dry_run are given beside ids, or neither is given.
 
         """
         if memory_ids is None:
@@ -1086,9 +1098,11 @@ class Recall:
                     bank, filter=filter, fact_key=fact_key, source_id=source_id, dry_run=dry_run
                 )
             )
-        if (filter, fact_key, source_id, dry_run) != (None, None, None, None):
+        beside: dict[str, object] = {"filter": filter, "fact_key": fact_key, "source_id": source_id}
+        beside["dry_run"] = dry_run or None  # false is what it does
+        if given := [name for name, value in beside.items() if value is not None]:
             raise InvalidArgument(
-                "forget() takes memory_ids or conditions, not both",
+                f"forget() takes memory_ids alone, not with {', '.join(given)}",
                 hint='Name the ids in the filter: "memory_id in (5, 7)".',
             )
         return self._run(calls.memories.forget(bank, memory_ids))

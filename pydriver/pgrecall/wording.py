@@ -37,6 +37,12 @@ def size(count: int) -> str:
     return f"{amount:.1f} {unit}" if unit != "bytes" and amount < 10 else f"{amount:,.0f} {unit}"
 
 
+def known(count: int, what: str = "facts") -> str:
+    """Say how many facts or messages a bank had already; nothing for none."""
+    kept = " and keep their tags, metadata and confidence" if what == "facts" else ""
+    return f"; {count:,} were already known{kept}" if count > 0 else ""
+
+
 def command_line(words: Sequence[str]) -> str:
     """Quote a command for a shell."""
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)

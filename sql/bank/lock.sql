@@ -325,11 +325,17 @@ begin
       order  by t.fact_type
     );
   end if;
+  if exists (select from unnest(fact_types) as u where u is null) then
+    raise exception using
+      errcode = 'RC008',
+      message = 'fact_types must not contain null',
+      hint    = 'Leave it out of the list. fact_types => null stands for all types.';
+  end if;
   select array_agg(t.fact_type order by t.fact_type)
   into   known
   from   pgrecall.fact_type t
   where  t.bank_id = _fact_types.bank;
-  select u into unknown from unnest(fact_types) as u where u <> all (known) or u is null limit 1;
+  select u into unknown from unnest(fact_types) as u where u <> all (known) limit 1;
   if found then
     raise exception using
       errcode = 'RC008',
@@ -341,7 +347,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._fact_types is
-'The fact types to search; null: all that hold a memory. Errors: RC008 unknown fact type.';
+'The fact types to search; null: all that hold a memory. Errors: RC008 unknown fact type, or '
+'null.';
 
 create or replace function pgrecall_internal._check_memory(bank text, memory_id bigint)
 returns void

@@ -7,9 +7,10 @@
 -- and its proof_count is the sum of all. As of earlier times all of them are found. A memory is
 -- merged only into one that is kept, so that chains of ever less similar memories do not collapse.
 -- A memory of a row of an attached table is not merged: it changes, and goes, with its row.
--- Texts are grouped by sorting, and one search of the vector index finds what is similar to a
--- memory that has a counterpart in all else, so that the work is n log n in the memories of the
--- bank. Without an index only memories that agree in all else are compared, each with each.
+-- Texts are grouped by sorting. One search of the vector index finds what is similar to a memory
+-- that has a counterpart in all else. Without an index only memories that agree in all else are
+-- compared: up to 1,000 each with each, more by the signs of their vectors. So the work is n log n
+-- in the memories of the bank.
 create or replace function pgrecall_internal._duplicates(
   bank text, min_similarity double precision, top_k integer)
 returns table (kept_id bigint, memory_id bigint, similarity double precision)
@@ -25,6 +26,8 @@ as $$
 declare
   owner      pgrecall.bank := pgrecall_internal._bank(bank);
   is_indexed constant boolean := (pgrecall_internal._hnsw_index(owner)).index_name is not null;
+  -- A group up to this size is compared each with each.
+  most       constant integer := 1000;
 begin
   return query
   with current as materialized (
@@ -57,15 +60,36 @@ begin
             from   current c) as u
     where  is_indexed
   ),
-  alike as materialized (
-    select array_agg(c.memory_id) as ids, array_agg(e.embedding) as embeddings
+  embedded as materialized (
+    select c.memory_id, c.likeness, e.embedding,
+           count(*) over (partition by c.likeness) as alike
     from   current c
     join   pgrecall.embedding e
       on   e.bank_id = _duplicates.bank and e.memory_id = c.memory_id
       and  e.model = coalesce(owner.embedding_model, '') and e.kind = 'text'
     where  not is_indexed
-    group  by c.likeness
-    having count(*) > 1
+  ),
+  alike as materialized (
+    select array_agg(e.memory_id) as ids, array_agg(e.embedding) as embeddings
+    from   embedded e
+    where  e.alike between 2 and most
+    group  by e.likeness
+  ),
+  -- Similar vectors differ in few signs. So in one of 16 orders by signs, each of which begins with
+  -- another element, they most likely lie beside one another.
+  beside as materialized (
+    select distinct least(s.memory_id, o.id) as one_id, greatest(s.memory_id, o.id) as other_id
+    from (
+      select e.memory_id, array_agg(e.memory_id) over (
+               partition by e.likeness, r.n
+               order  by substring(e.signs || e.signs from r.n * length(e.signs) / 16 + 1 for 64)
+               rows   between 1 following and 5 following) as ids
+      from   (select x.memory_id, x.likeness, binary_quantize(x.embedding) as signs
+              from   embedded x
+              where  x.alike > most) as e
+      cross  join generate_series(0, 15) as r(n)
+    ) as s
+    cross  join unnest(s.ids) as o(id)
   ),
   near as (
     select x.from_id, x.to_id, x.similarity
@@ -87,6 +111,27 @@ begin
       limit  5
     ) as x
     where  x.similarity >= min_similarity
+    union all
+    select x.from_id, x.to_id, x.similarity
+    from (
+      select p.from_id, p.to_id, p.similarity,
+             row_number() over (partition by p.from_id order by p.similarity desc, p.to_id desc)
+               as n
+      from   beside b
+      join   embedded f on f.memory_id = b.one_id
+      join   embedded t on t.memory_id = b.other_id
+      cross  join lateral (
+        select least(pgrecall_internal._similarity(
+                 1 - (t.embedding <=> f.embedding), owner.low_cosine, owner.high_cosine), 1)
+                 as similarity
+        offset 0
+      ) as s
+      cross  join lateral (values (b.one_id, b.other_id, s.similarity),
+                                  (b.other_id, b.one_id, s.similarity))
+                            as p(from_id, to_id, similarity)
+      where  s.similarity >= min_similarity
+    ) as x
+    where  x.n <= 5
   ),
   pair as (
     select c.memory_id, first_value(c.memory_id) over same as other_id,
@@ -117,7 +162,7 @@ end;
 $$;
 comment on function pgrecall_internal._duplicates is
 'Memories to be merged (memory_id), and the memories to merge them into (kept_id), most similar '
-'first.';
+'first. It is longer than 100 lines because it is one statement, whose parts are its steps.';
 
 create or replace function pgrecall.consolidate(
   bank           text,
@@ -183,7 +228,8 @@ comment on function pgrecall.consolidate is
 'Merges current memories that say the same: they have the same type, key, occurred, entities, '
 'numbers and negations, and the same text except for case and spaces, or embeddings with a '
 'similarity of min_similarity where one is among the 5 nearest of the other (without a vector '
-'index, the nearest of those that agree in all else). The memory of the most trusted source is '
+'index, the nearest of those that agree in all else; among more than 1,000 such that search is '
+'approximate, too). The memory of the most trusted source is '
 'kept; among equals, the one with the highest confidence, then the latest. The others end now and '
 'point to it, and their proof counts are added up. dry_run, the default, only lists the pairs, at '
 'most top_k; call it again until it returns none. Memories of attached tables are left out. '

@@ -65,6 +65,52 @@ comment on function pgrecall_internal._doubted_reports is
 'The reports of a run. The reason of an arm that counts half of its weight or less says so. At a '
 'fifth or less there is a hint, too, if another model may help.';
 
+create or replace function pgrecall_internal._late_reports(
+  request pgrecall_internal.request, reports pgrecall.arm_report[], is_found boolean)
+returns pgrecall.arm_report[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  most  constant integer := 1000;
+  late  integer;
+  first integer := (
+    select r.n from unnest(reports) with ordinality as r(arm, status, reason, rows, best_score,
+                                                         milliseconds, indexes, hint, n)
+    where  r.status = 'ran'
+    order  by r.n
+    limit  1);
+begin
+  select count(*) into late
+  from (
+    select x.valid_from, x.valid_to
+    from   pgrecall.memory x
+    where  x.bank_id = (request.bank).bank_id
+    order  by x.bank_id desc, x.memory_id desc
+    limit  most
+  ) as m
+  where  m.valid_from > request.as_of and (m.valid_to is null or m.valid_to > now());
+  if late > 0 and first is not null then
+    reports[first].reason := concat_ws('; ', reports[first].reason, format(
+      'memories that were not known yet at %s are left out: %s%s', request.as_of, late,
+      case late when most then ' or more' end));
+    if not is_found then
+      reports[first].hint := coalesce(reports[first].hint,
+        'A memory is known from when it was stored, or from its mentioned_at where that is '
+        'earlier: retain old data with mentioned_at, or recall with a later as_of.');
+    end if;
+  end if;
+  return reports;
+end;
+$$;
+comment on function pgrecall_internal._late_reports is
+'The reports of a run as of a time in the past. The reason of the first arm that ran says how many '
+'of the 1,000 memories stored last became known later. If nothing was found there is a hint, too.';
+
 create or replace function pgrecall_internal._path_prefix(via jsonb, memory_id bigint)
 returns table (id text, place bigint)
 language sql immutable parallel safe rows 3
@@ -538,6 +584,10 @@ begin
     end if;
     if request.options -> 'gates' <> '{}' then
       arms := pgrecall_internal._gated_reports(arms, run.hits, request.options -> 'gates');
+    end if;
+    -- Not where a client gives its own clock for now.
+    if request.as_of < now() - interval '1 minute' then
+      arms := pgrecall_internal._late_reports(request, arms, run.hits <> '{}');
     end if;
   end if;
 end;

@@ -47,8 +47,8 @@ begin
   if pgrecall_internal._is_hidden(memory.valid_from, memory.valid_to, memory.corrections) then
     return format('its source, "%s", is in quarantine', memory.source_id);
   elsif memory.valid_from > request.as_of then
-    return format('it is known from %s on, and the recall is as of %s',
-                  memory.valid_from, request.as_of);
+    return format('it is known from %s on, when it was stored or, where that is earlier, its '
+                  'mentioned_at; the recall is as of %s', memory.valid_from, request.as_of);
   elsif memory.valid_to <= request.as_of then
     return format('it ended at %s: %s', memory.valid_to, concat_ws(' ',
       case memory.corrections -> -1 ->> 'kind'

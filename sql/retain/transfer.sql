@@ -155,6 +155,31 @@ $$;
 comment on function pgrecall_internal._check_rows is
 'Raises RC003 unless every element is a row of a table of a bank, with columns that it has.';
 
+create or replace function pgrecall_internal._row_count(bank text)
+returns bigint
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  part    record;
+  counted bigint;
+  total   bigint := 0;
+begin
+  for part in select t.name, t.of_table from pgrecall_internal._bank_tables() as t loop
+    -- Names come from _bank_tables().
+    execute format(
+      'select count(*) from %s t where t.bank_id = $1%s', part.of_table,
+      case part.name when 'superseded' then ' and t.superseded_by is not null' end)
+    into  counted
+    using bank;
+    total := total + counted;
+  end loop;
+  return total;
+end;
+$$;
+comment on function pgrecall_internal._row_count is 'The number of rows that an export has.';
+
 create or replace function pgrecall.exported_rows(
   bank text, after jsonb default null, batch_size integer default 1000)
 returns setof jsonb
@@ -170,11 +195,14 @@ declare
   part     record;
   sent     bigint := 0;
   returned bigint;
+  total    jsonb := '{}';
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   if first is not null then
     perform pgrecall_internal._check_rows('after', jsonb_build_array(first));
+  elsif current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    total := jsonb_build_object('rows', pgrecall_internal._row_count(bank));
   end if;
   for part in
     select t.name, t.of_table, t.keys, coalesce(t.name = first ->> 'table', false) as is_begun,
@@ -191,7 +219,7 @@ begin
     -- Names come from _bank_tables(). The lateral join makes the key before the page a condition
     -- of the index.
     return query execute format(
-      'select jsonb_build_object(''table'', %L, ''row'', p.content)'
+      'select jsonb_build_object(''table'', %L, ''row'', p.content) || $4'
       ' from jsonb_populate_record(null::%s, $3) as a cross join lateral ('
       'select %s as content from %2$s t where t.bank_id = $1%4$s%5$s%6$s limit $2)'
       ' as p',
@@ -208,7 +236,8 @@ begin
         then format(' and (%s) > (%s)', part.key_of_row, part.key_before) end,
       case when part.keys <> '{}' then ' order by t.bank_id, ' || part.key_of_row end)
     using bank, batch_size - sent,
-          case when part.is_begun then first -> 'row' else '{}'::jsonb end;
+          case when part.is_begun then first -> 'row' else '{}'::jsonb end,
+          case part.name when 'bank' then total else '{}' end;
     get diagnostics returned = row_count;
     sent := sent + returned;
   end loop;
@@ -218,7 +247,8 @@ comment on function pgrecall.exported_rows is
 'All rows of a bank as {"table": "memory", "row": {...}}, at most batch_size, in the order in '
 'which import_rows() takes them. For the next page pass the last one as after; the end is a page '
 'without rows. One transaction (repeatable read) gives a consistent copy of a bank that is being '
-'written. Errors: RC001, RC003 after is no such row, 22023.';
+'written; the first row then has the number of all, "rows", so that a copy that was cut is '
+'noticed. Errors: RC001, RC003 after is no such row, 22023.';
 
 create or replace function pgrecall_internal._import_table(
   bank text, name text, of_table text, keys text[], rows jsonb)

@@ -277,6 +277,25 @@ def test_a_date_in_the_query_is_understood(recall: Recall) -> None:
     assert report.hits[0].text == "Ana moved"
 
 
+def test_a_recall_as_of_before_says_what_was_not_known_yet(recall: Recall) -> None:
+    recall.retain("b", ["Ana moved", {"text": "Ana stayed", "occurred": "2023-01-01"}])
+    then = datetime(2024, 6, 1, tzinfo=timezone.utc)
+
+    nothing = recall.recall_report("b", "who moved?", reference_time=then)
+    recall.retain("b", [{"text": "Bo moved", "mentioned_at": "2024-01-01"}])
+    some = recall.recall_report("b", "who moved?", reference_time=then)
+    now = recall.recall_report("b", "who moved?", reference_time=then, as_of=datetime.now())
+
+    said = [(one.why, one.hint) for one in nothing.degradations if "left out: 2" in one.why]
+    assert [hint is not None and "mentioned_at" in hint for _, hint in said] == [True]
+    assert [hit.text for hit in some.hits] == ["Bo moved"]
+    assert some.degradations == ()
+    told = [
+        [arm.reason for arm in one.arms if "left out" in str(arm.reason)] for one in (some, now)
+    ]
+    assert [len(reasons) for reasons in told] == [1, 0]
+
+
 def test_dates_are_read_in_the_clients_time_zone(connection: Connection) -> None:
     recall = Recall(connection, embedder=None, timezone="Pacific/Auckland")
     recall.create_bank("b")

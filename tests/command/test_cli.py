@@ -96,7 +96,21 @@ def test_the_day_of_storing_is_not_shown_as_when_it_happened(run: Run, bank: str
 def test_what_is_known_already_is_counted(run: Run, bank: str, facts: str) -> None:
     code, out, _ = run("retain", facts, "--bank", bank, "--no-embed")
 
-    assert (code, out) == (0, 'retained 0 facts in bank "b"; 2 were already known\n')
+    said = "2 were already known and keep their tags, metadata and confidence"
+    assert (code, out) == (0, f'retained 0 facts in bank "b"; {said}\n')
+
+
+def test_an_import_says_that_known_facts_keep_their_tags(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "facts.jsonl", {"text": "Ana leads Atlas", "tags": ["old"]})
+    run("import", file, "--bank", "b", "--create", "--no-embed")
+    write(tmp_path / "facts.jsonl", {"text": "Ana leads Atlas", "tags": ["new"]})
+
+    again = run("import", file, "--bank", "b", "--no-embed")
+
+    assert again[1].endswith(
+        "; 1 were already known and keep their tags, metadata and confidence\n"
+    )
+    assert [one["tags"] for one in json.loads(run("list", "b", "--json")[1])] == [["old"]]
 
 
 def test_links_are_written_later(run: Run, facts: str) -> None:
@@ -1021,7 +1035,7 @@ def test_memories_are_forgotten_by_what_they_are(run: Run, bank: str) -> None:
     assert run("forget", bank, *where)[1] == "forgot 1 memory\n"
     assert run("forget", bank, *where)[1] == "forgot 0 memories\n"
     assert "no condition says what to forget" in run("forget", bank)[2]
-    assert "not both" in run("forget", bank, "1", *where)[2]
+    assert "memory_ids alone, not with filter" in run("forget", bank, "1", *where)[2]
     listed = json.loads(run("list", bank, "--since", "2026-03-01", "--json")[1])
     assert [row["text"] for row in listed] == ["Ana leads Atlas"]
     assert isinstance(listed[0]["memory_id"], str)
@@ -1114,6 +1128,22 @@ def test_an_export_is_imported_as_it_was(run: Run, bank: str, tmp_path: Path) ->
     ]
     assert run("export", "nowhere", str(file))[0] == 1
     assert len(file.read_text().splitlines()) == count
+
+
+def test_an_export_that_was_cut_is_refused_whole(run: Run, bank: str, tmp_path: Path) -> None:
+    file = tmp_path / "bank.jsonl"
+    run("export", bank, str(file))
+    whole = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(whole[:-1]))
+
+    status, _, error = run("import", str(file), "--bank", "copy")
+
+    assert status == 1
+    assert f"bank.jsonl was cut: it has {len(whole) - 1} of {len(whole)} rows" in error
+    assert run("export", "copy")[2].startswith('error: bank "copy" does not exist')
+    # An export of before does not say how many rows it has.
+    file.write_text("".join([whole[0].replace(f'"rows": {len(whole)}, ', ""), *whole[1:-1]]))
+    assert run("import", str(file), "--bank", "copy")[0] == 0
 
 
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="pipes have no names here")

@@ -249,9 +249,11 @@ def test_a_limit_for_questions_does_not_stop_a_build(
         )
     )
     limits: list[str] = []
+    build = indexes._run
 
-    def note(worker: Connection, *_: object) -> None:
+    def note(worker: Connection, *given: Any) -> None:
         limits.append(value(worker, "show statement_timeout"))
+        build(worker, *given)
 
     monkeypatch.setattr(indexes, "_run", note)
     run("index", "--apply")

@@ -141,6 +141,35 @@ def test_an_async_connection_is_opened_again(database: str, bank: str, admin: Co
     assert asyncio.run(body()) == ["Ana leads Atlas."]
 
 
+def test_a_call_that_waited_for_an_upgrade_is_sent_again(
+    database: str, bank: str, admin: Connection
+) -> None:
+    def body_of(function: str) -> str:
+        row = admin.execute("select pg_get_functiondef(%s::regproc)", [function]).fetchone()
+        assert row is not None
+        return str(row[0])
+
+    bodies = [
+        body_of(f"pgrecall{name}") for name in ("_internal._without_names", ".prepare_recall")
+    ]
+    with (
+        Recall.connect(database, embedder=None) as memory,
+        psycopg.connect(database) as upgrade,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        memory.recall(bank, "Who leads Atlas?")  # its session has read the body
+        upgrade.execute("lock table pgrecall.bank")
+        found = pool.submit(memory.recall, bank, "Who leads Atlas?")
+        waiting = "select from pg_locks where not granted"
+        wait_until(lambda: admin.execute(waiting).fetchall() != [])
+        upgrade.execute("drop function pgrecall_internal._without_names")
+        for body in bodies:
+            upgrade.execute(body.replace("_without_names", "_words_beside_names").encode())
+        upgrade.commit()
+
+        assert [hit.text for hit in found.result()] == ["Ana leads Atlas."]
+
+
 def test_threads_that_share_a_lost_connection_open_one(
     database: str, bank: str, admin: Connection
 ) -> None:

@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import psutil
@@ -383,6 +384,31 @@ def test_a_memory_of_many_entities_is_changed_in_n_log_n(
     backend = Backend(connection)
 
     few, many = (backend.measured(lambda n=n: rows(connection, statement, n))[0] for n in ids)  # type: ignore[misc]
+
+    assert many < MOST * max(few, SECONDS / MOST)
+
+
+def test_near_duplicates_are_found_in_n_log_n_without_a_vector_index(
+    connection: Connection,
+) -> None:
+    random = Random(1)
+    for n in (1_000, FACTOR * 1_000):
+        create(connection, f"b{n}", embedding_model="m", embedding_dimensions=64)
+        facts = [
+            {
+                "text": "".join(random.choices("abcdef", k=20)),
+                "embedding": [random.gauss(0, 1) for _ in range(64)],
+            }
+            for _ in range(n)
+        ]
+        retain(connection, facts, bank=f"b{n}", model="m", link="deferred")
+    backend = Backend(connection)
+    statement = "select pgrecall.consolidate(%s)"
+
+    few, many = (
+        backend.measured(lambda n=n: rows(connection, statement, f"b{n}"))[0]  # type: ignore[misc]
+        for n in (1_000, FACTOR * 1_000)
+    )
 
     assert many < MOST * max(few, SECONDS / MOST)
 

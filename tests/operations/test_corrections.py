@@ -629,6 +629,26 @@ def test_only_what_agrees_in_the_rest_is_compared_without_a_vector_index(bank: C
     assert [(row.kept_id, row.memory_id) for row in merged] == [(second, first)]
 
 
+def test_copies_among_many_that_agree_in_the_rest_are_found_without_a_vector_index(
+    bank: Connection,
+) -> None:
+    random = Random(1)
+    facts: list[dict[str, Any]] = []
+    for n in range(1200):
+        embedding = [random.gauss(0, 1) for _ in range(48)]
+        if n % 20 == 19:  # a cosine of some 0.97 to the fact before
+            embedding = [x + random.gauss(0, 0.2) for x in facts[-1]["embedding"]]
+        facts.append({"text": "".join(random.choices("abcdef", k=20)), "embedding": embedding})
+    create(bank, "many", embedding_dimensions=48)
+    ids = retain(bank, facts, bank="many", link="deferred")
+
+    merged = call(bank, "consolidate", bank="many")
+
+    assert {(row.kept_id, row.memory_id) for row in merged} == {
+        (ids[n], ids[n - 1]) for n in range(19, 1200, 20)
+    }
+
+
 def test_repeated_calls_merge_all_that_is_similar(bank: Connection) -> None:
     retain(bank, [
         {"text": f"Atlas is led by Ana {chr(97 + n)}", "embedding": [100, n, n * n % 31]}

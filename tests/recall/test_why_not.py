@@ -143,8 +143,8 @@ def test_what_ended_is_told_how(connection: Connection) -> None:
         old: out_of_reach(f"it ended at 2026-03-01 00:00:00+00: it was superseded by {new}"),
         gone: out_of_reach("it ended at 2026-02-01 00:00:00+00: it expired"),
         coming: out_of_reach(
-            "it is known from 2026-06-01 00:00:00+00 on, and the recall is as of"
-            " 2026-05-01 00:00:00+00"
+            "it is known from 2026-06-01 00:00:00+00 on, when it was stored or, where that is"
+            " earlier, its mentioned_at; the recall is as of 2026-05-01 00:00:00+00"
         ),
         keyed: out_of_reach(
             f"it ended at 2026-04-01 00:00:00+00: a newer fact replaced it by {newer}"

@@ -11,6 +11,7 @@ import sys
 import threading
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -383,6 +384,28 @@ def test_a_build_that_fails_each_time_ends_the_load(recall: Recall, looked: Conn
 
     looked.execute(sql.SQL("drop view {}").format(name))
     assert recall.retain_bulk("b", []).linked == 80
+
+
+def test_a_load_goes_on_where_another_session_drops_an_index_first(
+    database: str, recall: Recall, looked: Connection
+) -> None:
+    recall.configure_bank("b", {"hnsw_threshold": 50})
+    recall.retain_bulk("b", map(fact, range(80)))
+    recall.configure_bank("b", {"hnsw_threshold": 10_000})
+    [step] = recall.index_plan("b")
+    wait = (
+        "select count(*) from pg_stat_activity where query ~ '^drop' and wait_event_type = 'Lock'"
+    )
+    with psycopg.connect(database) as other, ThreadPoolExecutor(1) as pool:
+        index = sql.Identifier("pgrecall_internal", str(step.index_name))
+        other.execute(sql.SQL("alter index {} rename to gone").format(index))
+        done = pool.submit(recall.retain_bulk, "b", [fact(80)])
+        while not value(looked, wait):
+            assert not done.done()
+        other.commit()
+
+        assert done.result().linked == 1
+    assert "drop index" in step.statement
 
 
 def test_who_does_not_own_the_tables_is_told_what_is_due(

@@ -761,7 +761,7 @@ def test_memories_are_forgotten_by_id_or_by_condition(recall: Recall) -> None:
     assert recall.forget("b", source_id="mail", dry_run=True) == 2
     assert recall.forget("b", source_id="mail") == 2
     assert recall.forget("b", filter=["=", "fact_type", "preference"]) == 1
-    assert recall.forget("b", ids[1]) == 1
+    assert recall.forget("b", ids[1], dry_run=False) == 1
     assert recall.list_memories("b") == []
 
 
@@ -770,8 +770,8 @@ def test_memories_are_forgotten_by_id_or_by_condition(recall: Recall) -> None:
     [
         ({}, "no condition says what to forget"),
         ({"filter": " "}, "no condition says what to forget"),
-        ({"memory_ids": [1], "source_id": "mail"}, "takes memory_ids or conditions, not both"),
-        ({"memory_ids": [1], "dry_run": True}, "takes memory_ids or conditions, not both"),
+        ({"memory_ids": [1], "source_id": "mail"}, "takes memory_ids alone, not with source_id"),
+        ({"memory_ids": [1], "dry_run": True}, "takes memory_ids alone, not with dry_run"),
     ],
 )
 def test_what_to_forget_is_said_in_one_way(

@@ -120,6 +120,22 @@ def test_an_export_and_import_lose_nothing(bank: Connection, size: int) -> None:
     assert whole(bank, "b") == before
 
 
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_an_export_of_one_state_says_how_many_rows_it_has(database: str, level: str) -> None:
+    with psycopg.connect(database) as connection:
+        create(connection)
+        for text in ("Ana left.", "Ana came back."):
+            retain(connection, [{"text": text, "fact_key": "ana"}], replace="key")
+        connection.commit()
+        connection.execute(f"set transaction isolation level {level}".encode())
+
+        lines = list(exported(connection, "b", 3))
+
+    assert "superseded" in {line["table"] for line in lines}
+    told = {line["table"]: line["rows"] for line in lines if "rows" in line}
+    assert told == ({} if level == "read committed" else {"bank": len(lines)})
+
+
 def test_a_copy_is_behind_a_fence_of_its_own(bank: Connection) -> None:
     lines = list(exported(bank, "b"))
 

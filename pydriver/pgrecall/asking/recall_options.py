@@ -27,7 +27,8 @@ class RecallOptions(SqlOptions, total=False):
         filter: Only facts that meet this condition, such as ``"confidence > 0.8"``, or nested
             lists.
         top_k: Maximum number of hits, 1 to 1000.
-        as_of: Answer from what was known at that time. Default: the reference time.
+        as_of: Answer from what was known at that time. Default: the reference time. A memory is
+            known from when it was stored or, where that is earlier, from its mentioned_at.
         model: Name of the model that made the embedding.
         temporal: Whether to read a time out of the query. Default: True.
         language: Language of the query, for the times in it: en, de, es, fr, it, nl or pt. Default:

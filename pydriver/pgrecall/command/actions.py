@@ -186,7 +186,7 @@ def _print_retention(
         print_json(console, done)
     else:
         known = done.total - done.new - getattr(done, "refused", 0)
-        also = f"; {known:,} were already known" if known else ""
+        also = wording.known(known, what)
         what = what if done.new != 1 else what.removesuffix("s")
         console.print(f'retained {done.new:,} {what} in bank "{options.bank}"{also}', markup=False)
         if done.unembedded and not options.no_embed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from pgrecall import wording
-from pgrecall.calls import operations
 from pgrecall.client import Connection, Recall
 from pgrecall.command import render
 
@@ -29,24 +27,14 @@ def apply(dsn: str, recall: Recall, bank: str | None, console: Console) -> int:
     After an interruption the next plan drops the invalid index and builds it again. So it does
     where another session built at the same time, of which PostgreSQL ends one.
     """
-    done, failed = 0, None
-    while steps := recall.index_plan(bank):
-        try:
-            for _ in _applied(dsn, steps, console):
-                done += 1
-            break
-        except (
-            psycopg.errors.DeadlockDetected,
-            psycopg.errors.DuplicateTable,
-            psycopg.errors.UndefinedObject,
-        ):
-            statements = [step.statement for step in steps]  # estimates change while others write
-            if statements == failed:
-                raise
-            failed = statements
-            time.sleep(_POLL_SECONDS)  # a build of another role may be hidden
-            while recall._run(operations.index_builds()):
-                time.sleep(_POLL_SECONDS)
+    done = 0
+
+    def build(steps: Sequence[IndexStep]) -> None:
+        nonlocal done
+        for _ in _applied(dsn, steps, console) if steps else ():
+            done += 1
+
+    recall._build_indexes(bank, build)
     return done
 
 

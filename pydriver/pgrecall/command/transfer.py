@@ -17,7 +17,7 @@ from pgrecall.command import render
 from pgrecall.command.actions import embedder_of, print_done, print_json
 from pgrecall.command.jsonl import JsonLines, opened
 from pgrecall.command.running import fail, watch, written_whole
-from pgrecall.errors import RecallError
+from pgrecall.errors import InvalidFact, RecallError
 from pgrecall.importing import READERS, SOURCES, Imported, Source, import_rows, read_file
 from pgrecall.server import resolve_dsn
 
@@ -97,7 +97,8 @@ def import_all(options: SimpleNamespace, console: Console) -> int:
         else:
             file = stack.enter_context(opened(Path(options.source)))
             kind = options.origin or _kind(options.source)
-            if kind == "jsonl" and _is_export(file):
+            if kind == "jsonl" and (first := _export_header(file)):
+                _check_whole(file, first, options.source)
                 lines = JsonLines(Path(options.source), _ROW)
                 try:
                     stored = recall.import_rows(options.bank, lines.texts(file), progress=advance)
@@ -125,8 +126,7 @@ def _print_import(options: SimpleNamespace, console: Console, done: Imported) ->
     if options.json:
         print_json(console, done)
     else:
-        known = done.total - done.new - done.misfit_count
-        also = f"; {known:,} were already known" if known > 0 else ""
+        also = wording.known(done.total - done.new - done.misfit_count)
         console.print(f'imported {done.new:,} facts into bank "{options.bank}"{also}', markup=False)
         for misfit in done.misfits[:_SHOWN]:
             console.print(f"  {misfit.place}: {wording.line(misfit.problem)}", markup=False)
@@ -145,12 +145,25 @@ def _kind(source: str) -> str:
     return suffix if suffix in READERS else "jsonl"
 
 
-def _is_export(file: BinaryIO) -> bool:
-    """Return whether a file begins with a row of an export."""
+def _export_header(file: BinaryIO) -> dict[str, object] | None:
+    """Return the first row if a file begins with a row of an export."""
     line = next((line for line in file if line.strip()), b"")
     file.seek(0)
     try:
         first = json.loads(line)
     except ValueError:
-        return False
-    return isinstance(first, dict) and first.keys() == {"table", "row"}
+        return None
+    is_row = isinstance(first, dict) and first.keys() - {"rows"} == {"table", "row"}
+    return first if is_row else None
+
+
+def _check_whole(file: BinaryIO, first: dict[str, object], source: str) -> None:
+    """Refuse an export that was cut. Older ones do not say how many rows they have."""
+    rows = first.get("rows")
+    found = sum(1 for line in file if line.strip())
+    file.seek(0)
+    if isinstance(rows, int) and found < rows:
+        raise InvalidFact(
+            f"{source} was cut: it has {found:,} of {rows:,} rows",
+            hint="Copy the file again, or export the bank again. Nothing was imported.",
+        )

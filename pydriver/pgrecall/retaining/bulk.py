@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
 
+from psycopg import errors
+
 from pgrecall.arguments import check_given, check_type
 from pgrecall.errors import InvalidArgument, RecallError, moved
 from pgrecall.retaining.facts import Fact, FactBatch, several
@@ -21,7 +23,9 @@ from pgrecall.rows import BulkRetention, Retained
 
 WORKERS = 4
 LINKED_AT_ONCE = 1000
-POLL_SECONDS = 0.5  # wait while another load builds an index
+POLL_SECONDS = 0.5  # wait while another session builds an index
+RACES = (errors.DeadlockDetected, errors.DuplicateTable, errors.UndefinedObject)
+"""Errors of a statement of an index plan that another session runs, too."""
 
 BulkProgress = Callable[[str, int], None]
 """Called with the task, "retain", "index", "link" or "maintain", and the number done."""
