@@ -83,6 +83,17 @@ def test_what_is_retrieved_is_what_a_recall_finds(memory: Recall) -> None:
         knowledge.retrieve("Atlas", filters=["team"])
 
 
+def test_filters_of_a_question_narrow_the_filter_of_the_knowledge(memory: Recall) -> None:
+    knowledge = PgrecallKnowledge(memory, "agent", filter=["=", "source_id", "notes"])
+    by_text = PgrecallKnowledge(memory, "agent", filter="source_id = 'notes'")
+
+    assert [one.name for one in knowledge.retrieve("Atlas")] == ["notes"]
+    assert [one.name for one in by_text.retrieve("Atlas")] == ["notes"]
+    assert knowledge.retrieve("Atlas", filters={"team": "sea"}) == []
+    with pytest.raises(ValueError, match="write the filter as a list"):
+        by_text.retrieve("Atlas", filters={"team": "sea"})
+
+
 def test_the_tools_recall_and_retain(memory: Recall) -> None:
     recall_memories, retain_memory = PgrecallKnowledge(memory, "agent").get_tools()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from llama_index.core.vector_stores.types import (  # noqa: E402
     MetadataFilter,
     MetadataFilters,
     VectorStoreQuery,
+    VectorStoreQueryMode,
 )
 
 from pgrecall.adapters.llama_index import PgrecallRetriever, PgrecallVectorStore  # noqa: E402
@@ -189,6 +191,29 @@ def test_a_document_that_is_parsed_again_has_the_ids_of_its_new_nodes(
 
     assert names(store.get_nodes()) == {"x", "z"}
     assert len(memory.list_memories("b")) == 2
+
+
+def test_a_node_without_text_is_left_out(store: PgrecallVectorStore) -> None:
+    node = TextNode(id_="a", text="Boats.")
+
+    store.add([node, TextNode(id_="empty", text="", metadata={"file_name": "__init__.py"})])
+    before = [one.node_id for one in store.get_nodes()]
+    store.add([TextNode(id_="a", text=" ")])
+
+    assert before == ["a"]
+    assert store.get_nodes() == []
+
+
+def test_options_of_a_query_join_its_filters_and_its_mode(store: PgrecallVectorStore) -> None:
+    texts = ["Boats are blue.", "Blue are boats.", "Cars rust in rain."]
+    store.add([TextNode(id_=str(n), text=text) for n, text in enumerate(texts)])
+    query = VectorStoreQuery(query_str="Boats are blue.", similarity_top_k=2)
+    varied = replace(query, mode=VectorStoreQueryMode.MMR)
+
+    assert set(store.query(query, mmr_threshold=0).ids or []) == {"0", "1"}
+    assert "2" in (store.query(varied, mmr_threshold=0).ids or [])
+    both = store.query(replace(query, node_ids=["1", "2"]), filter=["like", "text", "B%"])
+    assert both.ids == ["1"]
 
 
 def test_nodes_are_deleted(store: PgrecallVectorStore) -> None:

@@ -13,7 +13,7 @@ try:
 except ImportError as error:
     raise missing("agno", error) from error
 
-from pgrecall.adapters.conditions import all_of, of_mapping
+from pgrecall.adapters.conditions import all_of, narrowed, of_mapping
 from pgrecall.client import Recall
 
 
@@ -101,17 +101,15 @@ class PgrecallKnowledge:
             filters: Metadata that the documents must have, as a mapping of names to values.
 
         Raises:
-            ValueError: filters is not a mapping.
+            ValueError: filters is not a mapping, or cannot be joined with option filter.
 
         """
         if filters is not None and not isinstance(filters, Mapping):
             raise ValueError(f"filters must be a mapping of metadata, not {filters!r}")
+        condition = all_of(of_mapping(filters or {}, "metadata"))
+        options = {**self._options, "filter": narrowed(self._options.get("filter"), condition)}
         hits = self._memory.recall(
-            self._bank,
-            query,
-            top_k=max_results or self.max_results,
-            filter=all_of(of_mapping(filters or {}, "metadata")),
-            **self._options,
+            self._bank, query, top_k=max_results or self.max_results, **options
         )
         return [
             Document(
