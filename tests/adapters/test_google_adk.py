@@ -54,8 +54,23 @@ def test_what_was_said_is_found_by_its_user(database: str) -> None:
     texts = [one.content.parts[0].text for one in mine.memories]
     assert {"Maya leads Atlas.", "Atlas went live."} <= set(texts)
     assert mine.memories[texts.index("Maya leads Atlas.")].timestamp.startswith("2026-02-02T")
+    assert {one.author for one in mine.memories if "leads" in one.content.parts[0].text} == {"user"}
+    assert mine.memories[texts.index("Atlas went live.")].author is None
     assert other.memories == []
     assert (bank, messages) == ("app/u", 2)
+
+
+def test_a_long_text_is_stored_and_a_blank_question_finds_nothing(database: str) -> None:
+    async def body(service: Any, memory: AsyncRecall) -> tuple[Any, Any]:
+        await service.add_session_to_memory(session("s1", "boat " * 30_000 + "Maya leads Atlas."))
+        asked = {"app_name": "app", "user_id": "u"}
+        found = await service.search_memory(query="Who leads Atlas?", **asked)
+        return found, await service.search_memory(query=" ", **asked)
+
+    found, nothing = run(database, body)
+
+    assert found.memories[0].content.parts[0].text.endswith("Maya leads Atlas.")
+    assert nothing.memories == []
 
 
 def test_no_two_users_share_a_bank() -> None:

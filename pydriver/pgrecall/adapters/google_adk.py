@@ -17,7 +17,10 @@ except ImportError as error:
     raise missing("google-adk", error) from error
 
 from pgrecall.aio import AsyncRecall
-from pgrecall.errors import BankNotFound
+from pgrecall.errors import BankNotFound, EmptyQuery
+
+LONGEST = 100_000
+"""Characters of a message; a longer text is stored as several."""
 
 
 class PgrecallMemoryService(BaseMemoryService):
@@ -77,8 +80,11 @@ class PgrecallMemoryService(BaseMemoryService):
             text = "\n".join(part.text for part in parts if part.text)
             if text.strip():
                 said = datetime.fromtimestamp(event.timestamp, timezone.utc)
-                message = {"text": text, "speaker": event.author, "sent_at": said.isoformat()}
-                messages.append({**message, "session": session_id} if session_id else message)
+                message = {"speaker": event.author, "sent_at": said.isoformat()}
+                if session_id:
+                    message["session"] = session_id
+                pieces = [text[n : n + LONGEST] for n in range(0, len(text), LONGEST)]
+                messages += [{**message, "text": piece} for piece in pieces if piece.strip()]
         bank = bank_of(app_name, user_id)
         await self._memory.create_bank(bank, exist_ok=True)
         if messages:
@@ -87,7 +93,7 @@ class PgrecallMemoryService(BaseMemoryService):
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str
     ) -> SearchMemoryResponse:
-        """Find what answers a question, best first; nothing for a user without a bank.
+        """Find what answers a question, best first; nothing if it is blank or the user is new.
 
         Args:
             app_name: The app.
@@ -98,12 +104,13 @@ class PgrecallMemoryService(BaseMemoryService):
         bank = bank_of(app_name, user_id)
         try:
             hits = await self._memory.recall(bank, query, top_k=self._top_k)
-        except BankNotFound:
+        except (BankNotFound, EmptyQuery):
             return SearchMemoryResponse(memories=[])
         return SearchMemoryResponse(
             memories=[
                 MemoryEntry(
                     content=Content(role="user", parts=[Part(text=hit.text)]),
+                    author=hit.context if hit.kind == "message" else None,
                     timestamp=hit.mentioned_at.isoformat() if hit.mentioned_at else None,
                 )
                 for hit in hits
