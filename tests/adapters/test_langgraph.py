@@ -237,6 +237,17 @@ def test_writers_at_once_leave_one_item_of_a_key(database: str) -> None:
         assert [item.value for item in store.search(("v",))] == [{"n": "last"}]
 
 
+def test_copies_of_an_item_that_a_bank_already_has_are_ended(store: PgrecallStore) -> None:
+    store.put(("v",), "a", {"n": 1})
+    [first] = store.memory.list_memories("b")
+    copy = {"text": "a copy", "source_id": first.source_id, "metadata": first.metadata}
+    store.memory.retain("b", [copy])
+
+    store.put(("v",), "a", {"n": 2})
+
+    assert [item.value for item in store.search(("v",))] == [{"n": 2}]
+
+
 def test_async_calls_do_the_same(database: str) -> None:
     with Recall.connect(database, embedder=None) as memory:
         memory.create_bank("b")

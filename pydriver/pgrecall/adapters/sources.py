@@ -15,7 +15,7 @@ LIMIT = 100_000
 
 
 def current(memory: Recall, bank: str, names: Iterable[str]) -> dict[str, Memory]:
-    """Return the current memory of each source_id that has one."""
+    """Return the current memory of each source_id that has one, of several the latest."""
     return {name: copies[0] for name, copies in _held(memory, bank, names).items()}
 
 
@@ -38,7 +38,7 @@ def put(
     """
     names = [*names]
     while names:
-        former = current(memory, bank, names)
+        former = _settled(memory, bank, names)
         new = []
         outrun = []
         for name in names:
@@ -58,8 +58,20 @@ def put(
                 outrun.append(name)  # another writer has replaced or erased it
         if new:
             memory.retain(bank, new)
-            _end_copies(memory, bank, [fact["source_id"] for fact in new])
+            _settled(memory, bank, [fact["source_id"] for fact in new])
         names = outrun
+
+
+def _settled(memory: Recall, bank: str, names: Iterable[str]) -> dict[str, Memory]:
+    """Return current(), after ending all but the latest of what writers found new at once."""
+    while True:
+        held = _held(memory, bank, names)
+        copies = [(latest, one) for latest, *others in held.values() for one in others]
+        if not copies:
+            return {name: one for name, [one] in held.items()}
+        for latest, one in copies:
+            with suppress(MemoryNotFound):  # one of them was erased meanwhile
+                memory.supersede(bank, one.memory_id, superseded_by=latest.memory_id)
 
 
 def _held(memory: Recall, bank: str, names: Iterable[str]) -> dict[str, list[Memory]]:
@@ -70,15 +82,3 @@ def _held(memory: Recall, bank: str, names: Iterable[str]) -> dict[str, list[Mem
         for one in memory.list_memories(bank, filter=["in", "source_id", names], top_k=LIMIT):
             found.setdefault(str(one.source_id), []).append(one)
     return found
-
-
-def _end_copies(memory: Recall, bank: str, names: list[str]) -> None:
-    """End all but the latest memory of each source_id, which two writers found new at once."""
-    while copies := [
-        (one.memory_id, latest.memory_id)
-        for latest, *others in _held(memory, bank, names).values()
-        for one in others
-    ]:
-        for memory_id, superseded_by in copies:
-            with suppress(MemoryNotFound):  # it was erased meanwhile
-                memory.supersede(bank, memory_id, superseded_by=superseded_by)
