@@ -43,7 +43,8 @@ def test_what_was_said_is_found_by_its_user(database: str) -> None:
         said = session("s1", "Maya leads Atlas.", "Boats are blue.")
         await service.add_session_to_memory(said)
         await service.add_session_to_memory(said)  # a session may be added again
-        await memory.retain(bank_of("app", "u"), ["Atlas went live."])
+        live = {"text": "Atlas went live.", "occurred": "2026-03-05"}
+        await memory.retain(bank_of("app", "u"), [live])
         mine = await service.search_memory(app_name="app", user_id="u", query="Who leads Atlas?")
         other = await service.search_memory(app_name="app", user_id="v", query="Who leads Atlas?")
         [bank] = await memory.banks()
@@ -55,7 +56,9 @@ def test_what_was_said_is_found_by_its_user(database: str) -> None:
     assert {"Maya leads Atlas.", "Atlas went live."} <= set(texts)
     assert mine.memories[texts.index("Maya leads Atlas.")].timestamp.startswith("2026-02-02T")
     assert {one.author for one in mine.memories if "leads" in one.content.parts[0].text} == {"user"}
-    assert mine.memories[texts.index("Atlas went live.")].author is None
+    live = mine.memories[texts.index("Atlas went live.")]
+    assert live.author is None
+    assert live.timestamp.startswith("2026-03-05T")
     assert other.memories == []
     assert (bank, messages) == ("app/u", 2)
 

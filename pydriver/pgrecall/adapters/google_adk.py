@@ -18,6 +18,7 @@ except ImportError as error:
 
 from pgrecall.aio import AsyncRecall
 from pgrecall.errors import BankNotFound, EmptyQuery
+from pgrecall.rows import Hit
 
 LONGEST = 100_000
 """Characters of a message; a longer text is stored as several."""
@@ -106,16 +107,16 @@ class PgrecallMemoryService(BaseMemoryService):
             hits = await self._memory.recall(bank, query, top_k=self._top_k)
         except (BankNotFound, EmptyQuery):
             return SearchMemoryResponse(memories=[])
-        return SearchMemoryResponse(
-            memories=[
-                MemoryEntry(
-                    content=Content(role="user", parts=[Part(text=hit.text)]),
-                    author=hit.context if hit.kind == "message" else None,
-                    timestamp=hit.mentioned_at.isoformat() if hit.mentioned_at else None,
-                )
-                for hit in hits
-            ]
-        )
+        return SearchMemoryResponse(memories=[_entry(hit) for hit in hits])
+
+
+def _entry(hit: Hit) -> MemoryEntry:
+    happened = (hit.occurred and hit.occurred[0]) or hit.mentioned_at
+    return MemoryEntry(
+        content=Content(role="user", parts=[Part(text=hit.text)]),
+        author=hit.context if hit.kind == "message" else None,
+        timestamp=happened.isoformat() if happened else None,
+    )
 
 
 def bank_of(app_name: str, user_id: str) -> str:
