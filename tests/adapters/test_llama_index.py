@@ -294,6 +294,21 @@ def test_a_retriever_finds_facts_of_any_origin(memory: Recall) -> None:
     assert found.node.metadata == {"team": "core"}
 
 
+def test_a_question_by_words_needs_no_embedding(pgrecall: Recall) -> None:
+    memory = Recall(pgrecall._source, embedder=None, model="toy")
+    memory.create_bank("b")
+    vectors = PgrecallVectorStore(memory, "b")
+    context = StorageContext.from_defaults(vector_store=vectors)
+    documents = [Document(text="Maya leads Atlas."), Document(text="Boats are blue.")]
+    index = VectorStoreIndex.from_documents(
+        documents, storage_context=context, embed_model=ToyEmbedding()
+    )
+
+    by_words = index.as_retriever(vector_store_query_mode="text_search")
+
+    assert [one.text for one in by_words.retrieve("Who leads Atlas?")] == ["Maya leads Atlas."]
+
+
 def test_async_calls_find_the_same(database: str) -> None:
     with Recall.connect(database, embedder=toy_embed, model="toy") as memory:
         memory.create_bank("b")

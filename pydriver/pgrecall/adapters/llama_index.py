@@ -34,6 +34,7 @@ LIMIT = 100_000
 ALL = {"similarity_floor": -1.0}
 """A vector store returns top_k nodes even if they hardly match the question."""
 _ID = "_node_id"
+_BY_WORDS = (VectorStoreQueryMode.TEXT_SEARCH, VectorStoreQueryMode.SPARSE)
 _OPERATORS = {
     FilterOperator.EQ: "$eq",
     FilterOperator.NE: "$ne",
@@ -76,8 +77,9 @@ class PgrecallVectorStore(BasePydanticVectorStore):
     """Stores nodes as facts of a bank; a search uses all arms, not vectors alone.
 
     The document of a node is the source_id of its fact, so nothing else should write to the bank.
-    The index makes the embeddings; the client names their model: ``Recall(..., model="...")``. A
-    text that occurs twice in a document is stored once, and a node without text not at all.
+    The index makes the embeddings; the client names their model and makes none, which questions
+    without an embedding would not fit: ``Recall(..., embedder=None, model="...")``. A text that
+    occurs twice in a document is stored once, and a node without text not at all.
     """
 
     stores_text: bool = True
@@ -199,7 +201,7 @@ class PgrecallVectorStore(BasePydanticVectorStore):
         if query.doc_ids:
             documents: Condition = ["in", "source_id", [*query.doc_ids]]
             condition = documents if condition is None else ["and", condition, documents]
-        if query.query_embedding is not None:
+        if query.query_embedding is not None and query.mode not in _BY_WORDS:
             kwargs["embedding"] = query.query_embedding
         threshold = kwargs.pop("mmr_threshold", query.mmr_threshold)
         if query.mode == VectorStoreQueryMode.MMR:
