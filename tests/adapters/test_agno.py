@@ -26,9 +26,11 @@ class Scripted(Model):
     def __init__(self) -> None:
         super().__init__(id="scripted")
         self.asked: list[str] = []
+        self.tools: list[str] = []
 
-    def invoke(self, messages: list[Any], *_args: Any, **_kwargs: Any) -> ModelResponse:
+    def invoke(self, messages: list[Any], *_args: Any, **kwargs: Any) -> ModelResponse:
         self.asked.extend(str(message.content) for message in messages)
+        self.tools = [tool["function"]["name"] for tool in kwargs.get("tools") or []]
         return ModelResponse(role="assistant", content="done")
 
     async def ainvoke(self, messages: list[Any], *args: Any, **kwargs: Any) -> ModelResponse:
@@ -83,6 +85,17 @@ def test_what_is_retrieved_is_what_a_recall_finds(memory: Recall) -> None:
         knowledge.retrieve("Atlas", filters=["team"])
 
 
+def test_filters_of_a_question_narrow_the_filter_of_the_knowledge(memory: Recall) -> None:
+    knowledge = PgrecallKnowledge(memory, "agent", filter=["=", "source_id", "notes"])
+    by_text = PgrecallKnowledge(memory, "agent", filter="source_id = 'notes'")
+
+    assert [one.name for one in knowledge.retrieve("Atlas")] == ["notes"]
+    assert [one.name for one in by_text.retrieve("Atlas")] == ["notes"]
+    assert knowledge.retrieve("Atlas", filters={"team": "sea"}) == []
+    with pytest.raises(ValueError, match="write the filter as a list"):
+        by_text.retrieve("Atlas", filters={"team": "sea"})
+
+
 def test_the_tools_recall_and_retain(memory: Recall) -> None:
     recall_memories, retain_memory = PgrecallKnowledge(memory, "agent").get_tools()
 
@@ -91,6 +104,35 @@ def test_the_tools_recall_and_retain(memory: Recall) -> None:
     assert "Ben left Porto." in recall_memories("Who left Porto?")
     assert recall_memories("zebra") == "No memory answers this."
     assert len(PgrecallKnowledge(memory, "agent", may_retain=False).get_tools()) == 1
+
+
+def test_the_tools_are_those_that_the_agent_is_told_of(memory: Recall) -> None:
+    model = Scripted()
+    knowledge = PgrecallKnowledge(memory, "agent")
+    tools = knowledge.get_tools()
+
+    Agent(model=model, knowledge=knowledge, telemetry=False).run("Who?")
+    told = "\n".join(model.asked)
+    offered = set(model.tools)
+    Agent(
+        model=model, knowledge=knowledge, search_knowledge=False, tools=tools, telemetry=False
+    ).run("Who?")
+
+    assert "You have a memory." in told
+    assert {name for name in ("recall_memories", "retain_memory") if name in told} <= offered
+    assert model.tools == ["recall_memories", "retain_memory"]
+
+
+def test_filters_of_the_agent_hold_for_its_tools(memory: Recall) -> None:
+    knowledge = PgrecallKnowledge(memory, "agent", may_retain=False)
+    [recall_memories] = knowledge.get_tools(knowledge_filters={"team": "sea"})
+
+    assert "Atlas has a boat." in recall_memories("Atlas")
+    assert "Maya" not in recall_memories("Who leads Atlas?")
+    assert knowledge.validate_filters({"team": "sea"}, user_id="u") == ({"team": "sea"}, [])
+    assert asyncio.run(knowledge.avalidate_filters({"team": "sea"})) == ({"team": "sea"}, [])
+    with pytest.raises(ValueError, match="filters must be a mapping of metadata"):
+        knowledge.get_tools(knowledge_filters=["team"])
 
 
 def test_an_agent_is_given_what_the_bank_knows(memory: Recall) -> None:
@@ -106,4 +148,4 @@ def test_an_agent_is_given_what_the_bank_knows(memory: Recall) -> None:
 
     sent = "\n".join(model.asked)
     assert "Maya leads Atlas." in sent
-    assert "recall_memories" in sent
+    assert "You have a memory." in sent

@@ -43,7 +43,8 @@ def test_what_was_said_is_found_by_its_user(database: str) -> None:
         said = session("s1", "Maya leads Atlas.", "Boats are blue.")
         await service.add_session_to_memory(said)
         await service.add_session_to_memory(said)  # a session may be added again
-        await memory.retain(bank_of("app", "u"), ["Atlas went live."])
+        live = {"text": "Atlas went live.", "occurred": "2026-03-05"}
+        await memory.retain(bank_of("app", "u"), [live])
         mine = await service.search_memory(app_name="app", user_id="u", query="Who leads Atlas?")
         other = await service.search_memory(app_name="app", user_id="v", query="Who leads Atlas?")
         [bank] = await memory.banks()
@@ -54,8 +55,25 @@ def test_what_was_said_is_found_by_its_user(database: str) -> None:
     texts = [one.content.parts[0].text for one in mine.memories]
     assert {"Maya leads Atlas.", "Atlas went live."} <= set(texts)
     assert mine.memories[texts.index("Maya leads Atlas.")].timestamp.startswith("2026-02-02T")
+    assert {one.author for one in mine.memories if "leads" in one.content.parts[0].text} == {"user"}
+    live = mine.memories[texts.index("Atlas went live.")]
+    assert live.author is None
+    assert live.timestamp.startswith("2026-03-05T")
     assert other.memories == []
     assert (bank, messages) == ("app/u", 2)
+
+
+def test_a_long_text_is_stored_and_a_blank_question_finds_nothing(database: str) -> None:
+    async def body(service: Any, memory: AsyncRecall) -> tuple[Any, Any]:
+        await service.add_session_to_memory(session("s1", "boat " * 30_000 + "Maya leads Atlas."))
+        asked = {"app_name": "app", "user_id": "u"}
+        found = await service.search_memory(query="Who leads Atlas?", **asked)
+        return found, await service.search_memory(query=" ", **asked)
+
+    found, nothing = run(database, body)
+
+    assert found.memories[0].content.parts[0].text.endswith("Maya leads Atlas.")
+    assert nothing.memories == []
 
 
 def test_no_two_users_share_a_bank() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -104,6 +105,31 @@ def test_of_two_documents_with_an_id_the_last_counts(
         assert store.add_texts(texts, ids=["a", "a"]) == ["a", "a"]
 
         assert [one.text for one in memory.list_memories("b")] == [f"Bo leads {n}."]
+
+
+def test_writers_at_once_leave_one_document_of_an_id(database: str) -> None:
+    with Recall.connect(database, embedder=None, pool_size=4) as memory:
+        memory.create_bank("b")
+        store = PgrecallVectorStore(memory, "b")
+
+        def write(writer: int) -> None:
+            for n in range(4):
+                store.add_texts([f"Version {writer}.{n}."], ids=["a"])
+
+        with ThreadPoolExecutor(4) as threads:
+            [*threads.map(write, range(4))]
+
+        [kept] = store.memory.list_memories("b")
+        assert kept.text in {f"Version {writer}.3." for writer in range(4)}
+
+
+def test_blank_texts_are_left_out(store: PgrecallVectorStore) -> None:
+    store.add_texts(["Boats.", "", " \n"], ids=["a", "b", "c"])
+    before = store.get_by_ids(["a", "b", "c"])
+    store.add_texts([""], ids=["a"])
+
+    assert [document.id for document in before] == ["a"]
+    assert store.get_by_ids(["a", "b", "c"]) == []
 
 
 def test_deleting_erases_the_history_as_well(store: PgrecallVectorStore, memory: Recall) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import random
 import string
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -189,6 +190,23 @@ def test_only_the_fields_named_are_searched(store: PgrecallStore) -> None:
     assert stored.text == "Atlas"
 
 
+def test_an_item_may_be_longer_than_a_fact_and_its_fields_blank(store: PgrecallStore) -> None:
+    values: list[dict[str, Any]] = [{"text": "boat " * 30_000}, {"text": " "}]
+    for n, value in enumerate(values):
+        store.put(("v",), str(n), value, index=["text"])
+    store.put(("v",), "unsearched", values[0], index=False)
+
+    found = [store.get(("v",), key) for key in ("0", "1", "unsearched")]
+
+    assert [one and one.value for one in found] == [*values, values[0]]
+    assert store.search(("v",), query="boat")[0].key == "0"
+
+
+def test_a_filter_by_a_nested_value_is_named(store: PgrecallStore) -> None:
+    with pytest.raises(ValueError, match=r"compares 'size' with one value, not \{'m': 9\}"):
+        store.search(("v",), filter={"size": {"m": 9}})
+
+
 def test_times_are_those_of_the_item(store: PgrecallStore) -> None:
     store.put(("v",), "a", {"n": 1})
     first = store.get(("v",), "a")
@@ -199,6 +217,35 @@ def test_times_are_those_of_the_item(store: PgrecallStore) -> None:
     assert second is not None
     assert second.created_at == first.created_at
     assert second.updated_at > first.updated_at
+
+
+def test_writers_at_once_leave_one_item_of_a_key(database: str) -> None:
+    with Recall.connect(database, embedder=None, pool_size=4) as memory:
+        memory.create_bank("b")
+        store = PgrecallStore(memory, "b")
+
+        def write(writer: int) -> None:
+            for n in range(4):
+                store.put(("v",), "a", {"writer": writer, "n": n})
+                if n == writer:
+                    store.delete(("v",), "a")
+
+        with ThreadPoolExecutor(4) as threads:
+            [*threads.map(write, range(4))]
+        store.put(("v",), "a", {"n": "last"})
+
+        assert [item.value for item in store.search(("v",))] == [{"n": "last"}]
+
+
+def test_copies_of_an_item_that_a_bank_already_has_are_ended(store: PgrecallStore) -> None:
+    store.put(("v",), "a", {"n": 1})
+    [first] = store.memory.list_memories("b")
+    copy = {"text": "a copy", "source_id": first.source_id, "metadata": first.metadata}
+    store.memory.retain("b", [copy])
+
+    store.put(("v",), "a", {"n": 2})
+
+    assert [item.value for item in store.search(("v",))] == [{"n": 2}]
 
 
 def test_async_calls_do_the_same(database: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from llama_index.core.vector_stores.types import (  # noqa: E402
     MetadataFilter,
     MetadataFilters,
     VectorStoreQuery,
+    VectorStoreQueryMode,
 )
 
 from pgrecall.adapters.llama_index import PgrecallRetriever, PgrecallVectorStore  # noqa: E402
@@ -191,6 +193,29 @@ def test_a_document_that_is_parsed_again_has_the_ids_of_its_new_nodes(
     assert len(memory.list_memories("b")) == 2
 
 
+def test_a_node_without_text_is_left_out(store: PgrecallVectorStore) -> None:
+    node = TextNode(id_="a", text="Boats.")
+
+    store.add([node, TextNode(id_="empty", text="", metadata={"file_name": "__init__.py"})])
+    before = [one.node_id for one in store.get_nodes()]
+    store.add([TextNode(id_="a", text=" ")])
+
+    assert before == ["a"]
+    assert store.get_nodes() == []
+
+
+def test_options_of_a_query_join_its_filters_and_its_mode(store: PgrecallVectorStore) -> None:
+    texts = ["Boats are blue.", "Blue are boats.", "Cars rust in rain."]
+    store.add([TextNode(id_=str(n), text=text) for n, text in enumerate(texts)])
+    query = VectorStoreQuery(query_str="Boats are blue.", similarity_top_k=2)
+    varied = replace(query, mode=VectorStoreQueryMode.MMR)
+
+    assert set(store.query(query, mmr_threshold=0).ids or []) == {"0", "1"}
+    assert "2" in (store.query(varied, mmr_threshold=0).ids or [])
+    both = store.query(replace(query, node_ids=["1", "2"]), filter=["like", "text", "B%"])
+    assert both.ids == ["1"]
+
+
 def test_nodes_are_deleted(store: PgrecallVectorStore) -> None:
     store.add(NODES)
 
@@ -267,6 +292,21 @@ def test_a_retriever_finds_facts_of_any_origin(memory: Recall) -> None:
 
     assert found.node.get_content() == "Maya leads Atlas."
     assert found.node.metadata == {"team": "core"}
+
+
+def test_a_question_by_words_needs_no_embedding(pgrecall: Recall) -> None:
+    memory = Recall(pgrecall._source, embedder=None, model="toy")
+    memory.create_bank("b")
+    vectors = PgrecallVectorStore(memory, "b")
+    context = StorageContext.from_defaults(vector_store=vectors)
+    documents = [Document(text="Maya leads Atlas."), Document(text="Boats are blue.")]
+    index = VectorStoreIndex.from_documents(
+        documents, storage_context=context, embed_model=ToyEmbedding()
+    )
+
+    by_words = index.as_retriever(vector_store_query_mode="text_search")
+
+    assert [one.text for one in by_words.retrieve("Who leads Atlas?")] == ["Maya leads Atlas."]
 
 
 def test_async_calls_find_the_same(database: str) -> None:

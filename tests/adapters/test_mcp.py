@@ -260,6 +260,22 @@ def test_a_text_is_a_fact(database: str) -> None:
     assert [one["text"] for one in listed] == ["Cem sails.", "Ben rows.", "Maya leads Atlas."]
 
 
+def test_an_empty_argument_is_none(database: str) -> None:
+    """Models fill in arguments that they have nothing for."""
+
+    async def body() -> tuple[Any, Any]:
+        async with over_stdio(database, "--bank", "b", "--create") as session:
+            await called(session, "retain", facts=FACTS)
+            asked: dict[str, Any] = {"question": "Who leads Atlas?", "tags": [], "filter": ""}
+            listed = await called(session, "list", tags=[], filter="", entity="")
+            return await called(session, "recall", **asked), listed
+
+    found, listed = run(body)
+
+    assert "Maya leads Atlas." in found["text"]
+    assert len(listed["result"]) == len(FACTS)
+
+
 def test_no_field_of_a_fact_is_lost(database: str) -> None:
     told = {"text": "Maya leads Atlas.", "source_id": "handbook.md", "metadata": {"page": 3}}
     leads = {"from": "Maya", "kind": "leads", "to": "Atlas"}

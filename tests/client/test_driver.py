@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -895,6 +896,20 @@ def test_ids_may_be_uuids(recall: Recall) -> None:
         {"user": str(one)},
         str(one),
     )
+
+
+def test_numbers_of_a_row_are_taken_as_they_come_from_a_database(recall: Recall) -> None:
+    """As psycopg reads numeric and time."""
+    price, whole, at = Decimal("19.99"), Decimal(2**70), time(9, 30)
+    fact = {"text": "a", "confidence": Decimal("0.5")}
+
+    recall.retain("b", [{**fact, "metadata": {"price": price, "id": whole, "at": at}}])
+    [stored] = recall.list_memories("b", filter=["<", "metadata.price", Decimal("19.995")])
+
+    assert stored.metadata == {"price": 19.99, "id": 2**70, "at": "09:30:00"}
+    assert stored.confidence == 0.5
+    with pytest.raises(InvalidFact, match="is nan, which is not a finite number"):
+        recall.retain("b", [{"text": "b", "metadata": {"price": Decimal("NaN")}}])
 
 
 @pytest.mark.parametrize("method", [Recall.banks, lambda recall: recall.recall("b", "x")])

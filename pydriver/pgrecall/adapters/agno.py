@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
 from pgrecall.adapters import missing
@@ -13,16 +14,17 @@ try:
 except ImportError as error:
     raise missing("agno", error) from error
 
-from pgrecall.adapters.conditions import all_of, of_mapping
+from pgrecall.adapters.conditions import all_of, narrowed, of_mapping
 from pgrecall.client import Recall
 
 
 class PgrecallKnowledge:
     """A bank behind agno's knowledge protocol: ``Agent(knowledge=PgrecallKnowledge(...))``.
 
-    The agent gets two tools, recall_memories and retain_memory. With
+    Agno gives the agent its own tool for searching. ``tools=knowledge.get_tools()`` gives it
+    recall_memories and retain_memory instead, with ``search_knowledge=False``. With
     ``add_knowledge_to_context=True`` agno also puts what the bank knows about a question into the
-    prompt.
+    prompt. All users of the agent share the bank.
     """
 
     def __init__(
@@ -54,16 +56,29 @@ class PgrecallKnowledge:
         self.max_results = top_k  # agno passes it to retrieve()
 
     def build_context(self, **_kwargs: Any) -> str:
-        """Tell the agent about its tools."""
-        told = "You have a memory. Call recall_memories before you answer from it."
+        """Tell the agent about its memory; which tools it has depends on the version of agno."""
+        told = "You have a memory. Search it before you answer from it."
         if self._may_retain:
-            told += " Call retain_memory for what will matter later, one fact at a time."
+            told += " If a tool adds to it, add what will matter later, one fact at a time."
         return told
 
-    def get_tools(self, **_kwargs: Any) -> list[Callable[..., str]]:
-        """Return the tools."""
-        tools: list[Callable[..., str]] = [self.recall_memories]
-        return [*tools, self.retain_memory] if self._may_retain else tools
+    def get_tools(self, knowledge_filters: Any = None, **_kwargs: Any) -> list[Callable[..., str]]:
+        """Return the tools.
+
+        Args:
+            knowledge_filters: Metadata that recalled facts must have, as for retrieve().
+
+        Raises:
+            ValueError: as retrieve().
+
+        """
+        options = self._narrowed(knowledge_filters)
+
+        @wraps(self.recall_memories)
+        def recall_memories(query: str) -> str:
+            return self._recalled(query, options)
+
+        return [recall_memories, self.retain_memory] if self._may_retain else [recall_memories]
 
     async def aget_tools(self, **kwargs: Any) -> list[Callable[..., str]]:
         """Return the tools."""
@@ -76,9 +91,7 @@ class PgrecallKnowledge:
             query: The question, in full, with names and times.
 
         """
-        return self._memory.context(
-            self._bank, query, max_tokens=self._max_tokens, **self._options
-        ).text
+        return self._recalled(query, self._options)
 
     def retain_memory(self, text: str) -> str:
         """Keep a fact.
@@ -101,18 +114,11 @@ class PgrecallKnowledge:
             filters: Metadata that the documents must have, as a mapping of names to values.
 
         Raises:
-            ValueError: filters is not a mapping.
+            ValueError: filters is not a mapping, or cannot be joined with option filter.
 
         """
-        if filters is not None and not isinstance(filters, Mapping):
-            raise ValueError(f"filters must be a mapping of metadata, not {filters!r}")
-        hits = self._memory.recall(
-            self._bank,
-            query,
-            top_k=max_results or self.max_results,
-            filter=all_of(of_mapping(filters or {}, "metadata")),
-            **self._options,
-        )
+        top_k = max_results or self.max_results
+        hits = self._memory.recall(self._bank, query, top_k=top_k, **self._narrowed(filters))
         return [
             Document(
                 content=hit.text,
@@ -127,3 +133,21 @@ class PgrecallKnowledge:
     async def aretrieve(self, query: str, **kwargs: Any) -> list[Document]:
         """Run retrieve() on another thread."""
         return await asyncio.to_thread(self.retrieve, query, **kwargs)
+
+    def validate_filters(self, filters: Any, **_kwargs: Any) -> tuple[Any, list[str]]:
+        """Return the filters, and which of their names are unknown: none, since any may be."""
+        return filters, []
+
+    async def avalidate_filters(self, filters: Any, **_kwargs: Any) -> tuple[Any, list[str]]:
+        """Do what validate_filters() does."""
+        return filters, []
+
+    def _recalled(self, query: str, options: Mapping[str, Any]) -> str:
+        return self._memory.context(self._bank, query, max_tokens=self._max_tokens, **options).text
+
+    def _narrowed(self, filters: Any) -> dict[str, Any]:
+        """Return the options of a recall of what has this metadata."""
+        if filters is not None and not isinstance(filters, Mapping):
+            raise ValueError(f"filters must be a mapping of metadata, not {filters!r}")
+        condition = all_of(of_mapping(filters or {}, "metadata"))
+        return {**self._options, "filter": narrowed(self._options.get("filter"), condition)}

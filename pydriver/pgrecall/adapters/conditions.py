@@ -52,7 +52,8 @@ def of_mapping(given: Mapping[str, object], place: str) -> list[Condition]:
         place: Where the fields are, such as "metadata".
 
     Raises:
-        ValueError: an operator is unknown, or what it joins is not a list of filters.
+        ValueError: an operator is unknown, what it joins is not a list of filters, or a value is a
+            list or a mapping.
 
     """
     found: list[Condition] = []
@@ -66,6 +67,10 @@ def of_mapping(given: Mapping[str, object], place: str) -> list[Condition]:
             wanted = {"$eq": wanted}
         assert isinstance(wanted, Mapping)
         for operator, value in wanted.items():
+            if operator not in ("$in", "$nin") and isinstance(value, Mapping | list | tuple):
+                raise ValueError(
+                    f"a filter compares {field!r} with one value, not {value!r}; $in takes several"
+                )
             if operator in ("$eq", "$ne") and value is None:
                 found.append(["is null" if operator == "$eq" else "is not null", name])
             elif operator == "$ne":
@@ -100,3 +105,18 @@ KNOWN = ", ".join([*_OPERATORS, "$ne", "$in", "$nin", *_JOINS])
 def as_condition(given: object, place: str = "metadata") -> object:
     """Convert a mapping as of_mapping() does; pass a filter of pgrecall through."""
     return all_of(of_mapping(given, place)) if isinstance(given, Mapping) else given
+
+
+def narrowed(given: object, condition: Condition | None) -> object:
+    """Join a filter that was given, as for as_condition(), and a condition.
+
+    Raises:
+        ValueError: the filter is an expression, which cannot be joined with a condition.
+
+    """
+    given = as_condition(given)
+    if given is None or condition is None:
+        return condition if given is None else given
+    if isinstance(given, str):
+        raise ValueError(f"write the filter as a list to join it with others, not as {given!r}")
+    return ["and", given, condition]

@@ -17,7 +17,11 @@ except ImportError as error:
     raise missing("google-adk", error) from error
 
 from pgrecall.aio import AsyncRecall
-from pgrecall.errors import BankNotFound
+from pgrecall.errors import BankNotFound, EmptyQuery
+from pgrecall.rows import Hit
+
+LONGEST = 100_000
+"""Characters of a message; a longer text is stored as several."""
 
 
 class PgrecallMemoryService(BaseMemoryService):
@@ -77,8 +81,11 @@ class PgrecallMemoryService(BaseMemoryService):
             text = "\n".join(part.text for part in parts if part.text)
             if text.strip():
                 said = datetime.fromtimestamp(event.timestamp, timezone.utc)
-                message = {"text": text, "speaker": event.author, "sent_at": said.isoformat()}
-                messages.append({**message, "session": session_id} if session_id else message)
+                message = {"speaker": event.author, "sent_at": said.isoformat()}
+                if session_id:
+                    message["session"] = session_id
+                pieces = [text[n : n + LONGEST] for n in range(0, len(text), LONGEST)]
+                messages += [{**message, "text": piece} for piece in pieces if piece.strip()]
         bank = bank_of(app_name, user_id)
         await self._memory.create_bank(bank, exist_ok=True)
         if messages:
@@ -87,7 +94,7 @@ class PgrecallMemoryService(BaseMemoryService):
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str
     ) -> SearchMemoryResponse:
-        """Find what answers a question, best first; nothing for a user without a bank.
+        """Find what answers a question, best first; nothing if it is blank or the user is new.
 
         Args:
             app_name: The app.
@@ -98,17 +105,18 @@ class PgrecallMemoryService(BaseMemoryService):
         bank = bank_of(app_name, user_id)
         try:
             hits = await self._memory.recall(bank, query, top_k=self._top_k)
-        except BankNotFound:
+        except (BankNotFound, EmptyQuery):
             return SearchMemoryResponse(memories=[])
-        return SearchMemoryResponse(
-            memories=[
-                MemoryEntry(
-                    content=Content(role="user", parts=[Part(text=hit.text)]),
-                    timestamp=hit.mentioned_at.isoformat() if hit.mentioned_at else None,
-                )
-                for hit in hits
-            ]
-        )
+        return SearchMemoryResponse(memories=[_entry(hit) for hit in hits])
+
+
+def _entry(hit: Hit) -> MemoryEntry:
+    happened = (hit.occurred and hit.occurred[0]) or hit.mentioned_at
+    return MemoryEntry(
+        content=Content(role="user", parts=[Part(text=hit.text)]),
+        author=hit.context if hit.kind == "message" else None,
+        timestamp=happened.isoformat() if happened else None,
+    )
 
 
 def bank_of(app_name: str, user_id: str) -> str:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pgrecall.adapters import missing
+from pgrecall.adapters import missing, sources
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -23,8 +23,6 @@ from pgrecall.inference.embedders import FunctionEmbedder
 from pgrecall.inference.interfaces import Vector
 from pgrecall.rows import Hit, Memory
 
-LIMIT = 100_000
-"""The most that list_memories() returns at once."""
 ALL = {"similarity_floor": -1.0}
 """A vector store returns k documents even if they hardly match the question."""
 
@@ -121,7 +119,7 @@ class PgrecallVectorStore(VectorStore):
         """Store texts and return their ids.
 
         Args:
-            texts: What to store.
+            texts: What to store; blank ones, such as empty pages, are left out.
             metadatas: One for each text.
             ids: One for each text; existing documents are replaced.
             kwargs: Not used.
@@ -129,17 +127,20 @@ class PgrecallVectorStore(VectorStore):
         """
         texts = [*texts]
         names = [given or str(uuid.uuid4()) for given in ids or [None] * len(texts)]
-        former = {one.source_id: one for one in self._stored([*filter(None, ids or [])])}
-        new = []
         documents = zip(texts, metadatas or [{}] * len(texts), strict=True)
-        for name, (text, metadata) in dict(zip(names, documents, strict=True)).items():
-            old = former.get(name)  # of several documents with an id, the last counts
-            if old is None:
-                new.append({"text": text, "metadata": metadata, "source_id": name})
-            elif (old.text, old.metadata) != (text, metadata):
-                self.memory.update(self.bank, old.memory_id, text=text, metadata=metadata)
-        if new:
-            self.memory.retain(self.bank, new)
+        latest = dict(zip(names, documents, strict=True))  # of several with an id, the last counts
+        blank = {name for name, (text, _) in latest.items() if not text.strip()}
+        for one in sources.current(self.memory, self.bank, blank).values():
+            self.memory.supersede(self.bank, one.memory_id)
+
+        def fact_of(name: str, old: Memory | None) -> dict[str, Any] | None:
+            text, metadata = latest[name]
+            if old is not None and (old.text, old.metadata) == (text, metadata):
+                return None
+            return {"text": text, "metadata": metadata}
+
+        told = [name for name in latest if name not in blank]
+        sources.put(self.memory, self.bank, told, fact_of)
         return names
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
@@ -157,8 +158,8 @@ class PgrecallVectorStore(VectorStore):
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return documents in the order of the ids; unknown ids are skipped."""
-        found = {one.source_id: _document(one) for one in self._stored(ids)}
-        return [found[name] for name in ids if name in found]
+        found = sources.current(self.memory, self.bank, ids)
+        return [_document(found[name]) for name in ids if name in found]
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         """Find documents for a question, best first.
@@ -218,11 +219,6 @@ class PgrecallVectorStore(VectorStore):
 
         """
         return self.similarity_search(query, k, diversity=1 - lambda_mult, **kwargs)
-
-    def _stored(self, ids: Sequence[str]) -> list[Memory]:
-        if not ids:
-            return []
-        return self.memory.list_memories(self.bank, filter=["in", "source_id", [*ids]], top_k=LIMIT)
 
 
 def embedder_of(embedding: Embeddings, model: str | None = None) -> FunctionEmbedder:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from pgrecall.adapters import missing
+from pgrecall.adapters import missing, sources
 
 try:
     from langgraph.store.base import (
@@ -32,6 +32,8 @@ from pgrecall.client import Recall
 from pgrecall.rows import Hit, Memory
 
 PAGE = 10_000
+SEARCHED = 100_000
+"""Characters of a value that are searched: the most that a fact can have."""
 
 
 class PgrecallStore(BaseStore):
@@ -60,7 +62,8 @@ class PgrecallStore(BaseStore):
         ops = [*ops]
         results: list[Result] = [None] * len(ops)
         gets = {n: op for n, op in enumerate(ops) if isinstance(op, GetOp)}
-        found = self._items([_path(op.namespace, op.key) for op in gets.values()])
+        paths = [_path(op.namespace, op.key) for op in gets.values()]
+        found = sources.current(self.memory, self.bank, paths)
         for n, op in gets.items():
             one = found.get(_path(op.namespace, op.key))
             results[n] = None if one is None else _item(one)
@@ -78,51 +81,39 @@ class PgrecallStore(BaseStore):
         """Run batch() on another thread."""
         return await asyncio.to_thread(self.batch, [*ops])
 
-    def _items(self, paths: Sequence[str]) -> dict[str, Memory]:
-        if not paths:
-            return {}
-        stored = self.memory.list_memories(
-            self.bank, filter=["in", "source_id", [*paths]], top_k=len(paths)
-        )
-        return {one.source_id: one for one in stored if one.source_id}
-
     def _put(self, puts: dict[str, PutOp]) -> None:
         gone = [path for path, op in puts.items() if op.value is None]
         if gone:
             self.memory.forget(self.bank, filter=["in", "source_id", gone])
-        former = self._items([path for path, op in puts.items() if op.value is not None])
-        new = []
         now = datetime.now(timezone.utc).isoformat()
-        for path, op in puts.items():
-            if op.value is None:
-                continue
-            old = former.get(path)
-            fact: dict[str, Any] = {
+
+        def fact_of(path: str, old: Memory | None) -> dict[str, Any]:
+            op = puts[path]
+            value = op.value or {}
+            return {
                 "text": self._text(op),
                 "metadata": {
                     "namespace": [*op.namespace],
                     "key": op.key,
-                    "value": op.value,
-                    **{f"value.{name}": one for name, one in op.value.items()},  # for filters
+                    "value": value,
+                    **{f"value.{name}": one for name, one in value.items()},  # for filters
                     "is_indexed": op.index is not False,
                     "created_at": old.metadata["created_at"] if old else now,
                     "updated_at": now,
                 },
             }
-            if old is None:
-                new.append({**fact, "source_id": path})
-            else:
-                self.memory.update(self.bank, old.memory_id, **fact)
-        if new:
-            self.memory.retain(self.bank, new)
+
+        kept = [path for path, op in puts.items() if op.value is not None]
+        sources.put(self.memory, self.bank, kept, fact_of)
 
     def _text(self, op: PutOp) -> str:
-        """Return the text of the fields to search; the whole value if they are empty."""
+        """Return the text of the fields to search; the whole value if they are blank."""
         fields = op.index if isinstance(op.index, list) else self.fields
         said = [
             text for field in fields for text in get_text_at_path(op.value, tokenize_path(field))
         ]
-        return "\n".join(filter(None, said)) or json.dumps(op.value, ensure_ascii=False)
+        text = "\n".join(filter(None, said))
+        return (text if text.strip() else json.dumps(op.value, ensure_ascii=False))[:SEARCHED]
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         conditions = [_within(op.namespace_prefix), *of_mapping(op.filter or {}, "metadata.value")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pgrecall.adapters import missing
@@ -19,13 +19,14 @@ try:
         MetadataFilter,
         MetadataFilters,
         VectorStoreQuery,
+        VectorStoreQueryMode,
         VectorStoreQueryResult,
     )
     from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 except ImportError as error:
     raise missing("llama-index", error) from error
 
-from pgrecall.adapters.conditions import Condition, all_of, of_mapping
+from pgrecall.adapters.conditions import Condition, all_of, narrowed, of_mapping
 from pgrecall.client import Recall
 from pgrecall.rows import Hit, Memory
 
@@ -33,6 +34,7 @@ LIMIT = 100_000
 ALL = {"similarity_floor": -1.0}
 """A vector store returns top_k nodes even if they hardly match the question."""
 _ID = "_node_id"
+_BY_WORDS = (VectorStoreQueryMode.TEXT_SEARCH, VectorStoreQueryMode.SPARSE)
 _OPERATORS = {
     FilterOperator.EQ: "$eq",
     FilterOperator.NE: "$ne",
@@ -75,8 +77,9 @@ class PgrecallVectorStore(BasePydanticVectorStore):
     """Stores nodes as facts of a bank; a search uses all arms, not vectors alone.
 
     The document of a node is the source_id of its fact, so nothing else should write to the bank.
-    The index makes the embeddings; the client names their model: ``Recall(..., model="...")``. A
-    text that occurs twice in a document is stored once.
+    The index makes the embeddings; the client names their model and makes none, which questions
+    without an embedding would not fit: ``Recall(..., embedder=None, model="...")``. A text that
+    occurs twice in a document is stored once, and a node without text not at all.
     """
 
     stores_text: bool = True
@@ -111,8 +114,8 @@ class PgrecallVectorStore(BasePydanticVectorStore):
             kwargs: Not used.
 
         """
-        facts = {node.node_id: _fact(node) for node in nodes}
-        former = {one.memory_id: one for one in self._stored(facts)}
+        former = {one.memory_id: one for one in self._stored(nodes)}
+        facts = {node.node_id: _fact(node) for node in nodes if _text(node).strip()}
         # A text may be that of another node by now: nothing ends before all texts are stored, and
         # no memory does whose text is among them. After an interruption the next add() goes on.
         rows = self._memory.retain(self._bank, [*facts.values()])
@@ -130,7 +133,7 @@ class PgrecallVectorStore(BasePydanticVectorStore):
         for memory_id, old in former.items():
             if memory_id not in versions:
                 self._memory.supersede(
-                    self._bank, memory_id, superseded_by=latest[old.metadata[_ID]]
+                    self._bank, memory_id, superseded_by=latest.get(old.metadata[_ID])
                 )
         return [node.node_id for node in nodes]
 
@@ -187,21 +190,31 @@ class PgrecallVectorStore(BasePydanticVectorStore):
 
         Args:
             query: The question: its text, its embedding, or both.
-            kwargs: Any option of a recall.
+            kwargs: Any option of a recall; mmr_threshold for mode MMR: 1 for relevance alone, 0
+                for the most diverse (0.5).
+
+        Raises:
+            ValueError: a filter is unknown, or cannot be joined with option filter.
 
         """
         condition = _condition(query.node_ids, query.filters)
         if query.doc_ids:
             documents: Condition = ["in", "source_id", [*query.doc_ids]]
             condition = documents if condition is None else ["and", condition, documents]
-        if query.query_embedding is not None:
+        if query.query_embedding is not None and query.mode not in _BY_WORDS:
             kwargs["embedding"] = query.query_embedding
+        threshold = kwargs.pop("mmr_threshold", query.mmr_threshold)
+        if query.mode == VectorStoreQueryMode.MMR:
+            kwargs["diversity"] = 1 - (0.5 if threshold is None else threshold)
         hits = self._memory.recall(
             self._bank,
             query.query_str or "",
-            filter=condition,
-            top_k=query.similarity_top_k,
-            **{**ALL, **kwargs},
+            **{
+                **ALL,
+                "top_k": query.similarity_top_k,
+                **kwargs,
+                "filter": narrowed(kwargs.get("filter"), condition),
+            },
         )
         nodes = [_node(hit) for hit in hits]
         return VectorStoreQueryResult(
@@ -210,12 +223,11 @@ class PgrecallVectorStore(BasePydanticVectorStore):
             ids=[node.node_id for node in nodes],
         )
 
-    def _stored(self, facts: Mapping[str, Mapping[str, Any]]) -> list[Memory]:
-        documents = sorted({fact["source_id"] for fact in facts.values()})
+    def _stored(self, nodes: Sequence[BaseNode]) -> list[Memory]:
+        documents = sorted({_source(node) for node in nodes})
         known: Condition = ["in", "source_id", documents]
-        return self._memory.list_memories(
-            self._bank, filter=["and", known, ["in", f"metadata.{_ID}", [*facts]]], top_k=LIMIT
-        )
+        ids: Condition = ["in", f"metadata.{_ID}", [node.node_id for node in nodes]]
+        return self._memory.list_memories(self._bank, filter=["and", known, ids], top_k=LIMIT)
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Run add() on another thread."""
@@ -233,11 +245,19 @@ class PgrecallVectorStore(BasePydanticVectorStore):
 def _fact(node: BaseNode) -> dict[str, Any]:
     metadata = node_to_metadata_dict(node, remove_text=True)
     fact = {
-        "text": node.get_content(metadata_mode=MetadataMode.NONE),
+        "text": _text(node),
         "metadata": {**metadata, _ID: node.node_id},
-        "source_id": node.ref_doc_id or node.node_id,
+        "source_id": _source(node),
     }
     return fact if node.embedding is None else {**fact, "embedding": node.embedding}
+
+
+def _text(node: BaseNode) -> str:
+    return str(node.get_content(metadata_mode=MetadataMode.NONE))
+
+
+def _source(node: BaseNode) -> str:
+    return str(node.ref_doc_id or node.node_id)
 
 
 def _condition(node_ids: list[str] | None, filters: MetadataFilters | None) -> Condition | None:

@@ -163,7 +163,12 @@ def make_server(
     ) -> Recalled:
         """Find what the memory knows about a question; meaning, words, names and dates count."""
         report = await memory.recall_report(
-            bank, question, filter=filter, tags=tags, as_of=as_of, top_k=likely_hits(max_tokens)
+            bank,
+            question,
+            filter=filter,
+            tags=tags or None,
+            as_of=as_of,
+            top_k=likely_hits(max_tokens),
         )
         context = make_context(report, max_tokens=max_tokens)
         cited = {
@@ -191,8 +196,8 @@ def make_server(
         found = await memory.list_memories(
             bank,
             filter=filter,
-            entity=entity,
-            tags=tags,
+            entity=entity or None,
+            tags=tags or None,
             top_k=top_k,
             before_id=None if before_id is None else int(before_id),
         )

@@ -6,7 +6,8 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import date, datetime, time, timedelta, tzinfo
+from decimal import Decimal
 from numbers import Integral
 from uuid import UUID
 
@@ -157,10 +158,12 @@ def _plain(value: object, where: str, error: type[RecallError], zone: tzinfo | N
             return value
         case datetime() if value.tzinfo is None and zone is not None:
             return value.replace(tzinfo=zone).isoformat()
-        case date():
+        case date() | time():
             return value.isoformat()
         case UUID():
             return str(value)
+        case Decimal():
+            return _plain(json_number(value), where, error, zone)
         case timedelta():
             return f"{value.days} days {value.seconds + value.microseconds / 1e6} seconds"
         case Mapping():
@@ -184,6 +187,12 @@ def _plain(value: object, where: str, error: type[RecallError], zone: tzinfo | N
         f"{where} is a value of type {type(value).__name__}, which JSON cannot hold",
         hint="Use text, numbers, true, false, null, dates, lists and objects.",
     )
+
+
+def json_number(value: Decimal) -> int | float:
+    """Convert a decimal; a whole number, such as an id, may have more digits than a float."""
+    is_whole = value.is_finite() and value == value.to_integral_value()
+    return int(value) if is_whole and value.adjusted() < _MOST_DIGITS else float(value)
 
 
 def _key(key: object, where: str, error: type[RecallError]) -> str:

@@ -9,6 +9,8 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from uuid import UUID
 
+from pgrecall.calls.values import json_number
+
 FIELDS = frozenset(
     "text fact_type context fact_key source_id tags metadata occurred mentioned_at confidence"
     " proof_count entities relations links questions embedding embeddings expires_at".split()
@@ -81,9 +83,7 @@ def plain(value: object) -> object:
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, Decimal):
-        # An integer, such as an id, may have more digits than a float.
-        is_whole = value.is_finite() and value == value.to_integral_value()
-        return int(value) if is_whole else float(value)
+        return json_number(value)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Mapping):
