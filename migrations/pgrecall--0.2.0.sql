@@ -1084,7 +1084,8 @@ create type pgrecall.recalled as (
 comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
 'message_id, context its speaker, source_id its session). arms: {"lexical": {"rank": 1, "score": '
-'7.3, "contribution": 0.0164}, ...}; the contributions add up to score. relevance: how likely the '
+'7.3, "contribution": 0.0164}, ...}; the contributions add up to score, and named is the share of '
+'one that a rare name in the query gave. relevance: how likely the '
 'row answers the query, 0 to 1. confidence and proof_count are those of the fact. occurred_start '
 'and occurred_end are the bounds of occurred, for clients that know no ranges; an open side is '
 'infinity. via: the path that led to the row, where the graph arm followed one: entities (names), '
@@ -1096,8 +1097,8 @@ comment on type pgrecall.recalled is
 'memory, and when; null for a message. trust: the trust in its source, from source_trust of the '
 'bank; 1 where it is not named. tokens: with option with_tokens, the token vectors of a memory as '
 'table embedding has them; else null. is_surplus: untrusted_rows or source_rows puts the row '
-'behind all others. variant_of: the memory_id of a row before it that says nearly the same, of which '
-'it is another state: an earlier one, or with a window one from after it; null: none.';
+'behind all others. variant_of: the memory_id of a row before it that says nearly the same, of '
+'which it is another state: an earlier one, or with a window one from after it; null: none.';
 
 create type pgrecall.reranked as (
   memory_id   bigint,
@@ -16467,6 +16468,8 @@ begin atomic
   ),
   contributed as materialized (
     select h.arm, h.memory_id, h.rank, h.score, h.via,
+           case when h.named > 0.167 and named_boost > 0
+             then named_boost * (h.named - 1 / 6.0) / (1 + named_boost * h.named) end as named,
            a.weight * (1 + named_boost * coalesce(h.named, 0))
            * case fusion
                when 'linear' then
@@ -16491,10 +16494,11 @@ begin atomic
   -- jsonb is the most expensive part: it is built only for the rows that are kept.
   select f.memory_id, f.rank::integer, f.score,
          jsonb_object_agg(c.arm, case
-           when c.via is null then jsonb_build_object(
+           when c.via is null and c.named is null then jsonb_build_object(
              'rank', c.rank, 'score', c.score, 'contribution', c.contribution)
-           else jsonb_build_object(
-             'rank', c.rank, 'score', c.score, 'contribution', c.contribution, 'via', c.via) end)
+           else jsonb_strip_nulls(jsonb_build_object(
+             'rank', c.rank, 'score', c.score, 'contribution', c.contribution, 'via', c.via,
+             'named', c.named)) end)
   from   fused f
   join   contributed c on c.memory_id = f.memory_id
   -- A condition on the window function alone ends it early.
@@ -16506,8 +16510,10 @@ begin atomic
 end;
 comment on function pgrecall_internal._fuse is
 'Worker of the fusions, named by fusion. The contributions to a memory that mentions an entity '
-'named in the query are multiplied by 1 + named_boost * named. kept: ranks above it are left out, '
-'but for those up to 40 that the words do not tell from the best row (see _settled_states()).';
+'named in the query are multiplied by 1 + named_boost * named; the share of that which a name gave '
+'that says more than the commonest (a sixth) is kept beside them as named, for rerank(). kept: '
+'ranks above it are left out, but for those up to 40 that the words do not tell from the best row '
+'(see _settled_states()).';
 
 create or replace function pgrecall_internal._checked_hits(hits pgrecall.arm_hit[])
 returns pgrecall.arm_hit[]
@@ -18422,8 +18428,8 @@ begin
     return;
   end if;
 
-  -- A reranker reads only the text. The part of a score that a key, a time window or a path gave
-  -- stays.
+  -- A reranker reads only the text. The part of a score that a key, a time window, a rare name or a
+  -- path gave stays.
   with scored as materialized (
     select h.ordinality::integer as place, h.via,
            case when is_blend then coalesce(h.variant_of, h.memory_id) else h.memory_id end
@@ -18436,8 +18442,11 @@ begin
     from   unnest(hits) with ordinality as h
     cross  join lateral (
       select case when h.via is null then h.score - coalesce(sum(
-               (h.arms -> a ->> 'contribution')::double precision), 0) else 0 end as said
-      from   unnest('{key,temporal}'::text[]) as a
+               (a.value ->> 'contribution')::double precision * case
+                 when a.key in ('key', 'temporal') then 1
+                 else coalesce((a.value ->> 'named')::double precision, 0) end), 0)
+             else 0 end as said
+      from   jsonb_each(h.arms) as a
     ) as s
   ),
   -- Other states of one row share its places as before: the first of them gets the best score.
@@ -18481,11 +18490,11 @@ comment on function pgrecall.rerank is
 'by the boost, 1 where none is given. trust is how much the relevances say about this question: it '
 'grows from 0 to 1 as their standard deviation grows from 0.05 to 0.06. Relevances that lie '
 'close together, as those of long texts about one subject, say little; at 0 the fused order stays. '
-'Rows with variant_of and the row that it names keep their order. '
 'A row that a path led to (via) is not lowered, and never falls below its fused place; nor is the '
-'part of a score lowered that a key or a time window gave. With mode replace the relevance alone '
-'counts. A row without relevance keeps its place, as does one that untrusted_rows or source_rows '
-'put behind all others, and rows behind the last relevance stay behind. '
+'part of a score lowered that a key, a time window or a rare name gave. Rows with variant_of and '
+'the row that it names keep their order. With mode replace the relevance alone counts. A row '
+'without relevance keeps its place, as does one that untrusted_rows or source_rows put behind all '
+'others, and rows behind the last relevance stay behind. '
 'Errors: 22023 another mode, a relevance outside 0 to 1, a boost outside 0 to 1,000,000.';
 
 -- recall/why-not.sql

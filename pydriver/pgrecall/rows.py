@@ -22,12 +22,14 @@ class ArmHit:
         rank: Place in the arm's own ranking, 1 is best.
         score: The arm's own score, on its own scale; larger is better.
         contribution: The arm's part of the fused score.
+        named: The share of the contribution that a rare name in the query gave, 0 to 1.
 
     """
 
     rank: int
     score: float
     contribution: float
+    named: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ begin atomic
   ),
   contributed as materialized (
     select h.arm, h.memory_id, h.rank, h.score, h.via,
+           case when h.named > 0.167 and named_boost > 0
+             then named_boost * (h.named - 1 / 6.0) / (1 + named_boost * h.named) end as named,
            a.weight * (1 + named_boost * coalesce(h.named, 0))
            * case fusion
                when 'linear' then
@@ -44,10 +46,11 @@ begin atomic
   -- jsonb is the most expensive part: it is built only for the rows that are kept.
   select f.memory_id, f.rank::integer, f.score,
          jsonb_object_agg(c.arm, case
-           when c.via is null then jsonb_build_object(
+           when c.via is null and c.named is null then jsonb_build_object(
              'rank', c.rank, 'score', c.score, 'contribution', c.contribution)
-           else jsonb_build_object(
-             'rank', c.rank, 'score', c.score, 'contribution', c.contribution, 'via', c.via) end)
+           else jsonb_strip_nulls(jsonb_build_object(
+             'rank', c.rank, 'score', c.score, 'contribution', c.contribution, 'via', c.via,
+             'named', c.named)) end)
   from   fused f
   join   contributed c on c.memory_id = f.memory_id
   -- A condition on the window function alone ends it early.
@@ -59,8 +62,10 @@ begin atomic
 end;
 comment on function pgrecall_internal._fuse is
 'Worker of the fusions, named by fusion. The contributions to a memory that mentions an entity '
-'named in the query are multiplied by 1 + named_boost * named. kept: ranks above it are left out, '
-'but for those up to 40 that the words do not tell from the best row (see _settled_states()).';
+'named in the query are multiplied by 1 + named_boost * named; the share of that which a name gave '
+'that says more than the commonest (a sixth) is kept beside them as named, for rerank(). kept: '
+'ranks above it are left out, but for those up to 40 that the words do not tell from the best row '
+'(see _settled_states()).';
 
 create or replace function pgrecall_internal._checked_hits(hits pgrecall.arm_hit[])
 returns pgrecall.arm_hit[]

@@ -55,8 +55,8 @@ begin
     return;
   end if;
 
-  -- A reranker reads only the text. The part of a score that a key, a time window or a path gave
-  -- stays.
+  -- A reranker reads only the text. The part of a score that a key, a time window, a rare name or a
+  -- path gave stays.
   with scored as materialized (
     select h.ordinality::integer as place, h.via,
            case when is_blend then coalesce(h.variant_of, h.memory_id) else h.memory_id end
@@ -69,8 +69,11 @@ begin
     from   unnest(hits) with ordinality as h
     cross  join lateral (
       select case when h.via is null then h.score - coalesce(sum(
-               (h.arms -> a ->> 'contribution')::double precision), 0) else 0 end as said
-      from   unnest('{key,temporal}'::text[]) as a
+               (a.value ->> 'contribution')::double precision * case
+                 when a.key in ('key', 'temporal') then 1
+                 else coalesce((a.value ->> 'named')::double precision, 0) end), 0)
+             else 0 end as said
+      from   jsonb_each(h.arms) as a
     ) as s
   ),
   -- Other states of one row share its places as before: the first of them gets the best score.
@@ -114,9 +117,9 @@ comment on function pgrecall.rerank is
 'by the boost, 1 where none is given. trust is how much the relevances say about this question: it '
 'grows from 0 to 1 as their standard deviation grows from 0.05 to 0.06. Relevances that lie '
 'close together, as those of long texts about one subject, say little; at 0 the fused order stays. '
-'Rows with variant_of and the row that it names keep their order. '
 'A row that a path led to (via) is not lowered, and never falls below its fused place; nor is the '
-'part of a score lowered that a key or a time window gave. With mode replace the relevance alone '
-'counts. A row without relevance keeps its place, as does one that untrusted_rows or source_rows '
-'put behind all others, and rows behind the last relevance stay behind. '
+'part of a score lowered that a key, a time window or a rare name gave. Rows with variant_of and '
+'the row that it names keep their order. With mode replace the relevance alone counts. A row '
+'without relevance keeps its place, as does one that untrusted_rows or source_rows put behind all '
+'others, and rows behind the last relevance stay behind. '
 'Errors: 22023 another mode, a relevance outside 0 to 1, a boost outside 0 to 1,000,000.';

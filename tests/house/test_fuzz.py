@@ -80,7 +80,7 @@ JSON: list[object] = [
     {"type_hints": {"x": ["y"]}, "relation_words": {"a": 1}},
 ]
 HITS = ["{}", None, '{"(lexical,1,1,1,,,)"}', '{"(x,1,0,NaN,,,)"}', '{"(lexical,1,,,,,)",NULL}']
-_ROW = f"(1,7,memory{10 * ','},{{}}{12 * ','})"  # of a score
+_ROW = f"(1,7,memory{10 * ','},{{}}{13 * ','})"  # of a score
 ROWS = ["{}", None, *(f'{{"{_ROW.format(score)}",NULL}}' for score in ("0.5", "NaN", ""))]
 VALUES: dict[str, list[Any]] = {
     "text": TEXTS,

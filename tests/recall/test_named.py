@@ -239,3 +239,30 @@ def test_ten_of_those_named_are_searched_for(connection: Connection) -> None:
     )
 
     assert len(hits.keys() & set(about)) == 10
+
+
+def test_what_a_rare_name_gave_is_told_as_a_share_of_each_contribution(
+    connection: Connection,
+) -> None:
+    create(connection)
+    both, one = retain(
+        connection,
+        [
+            {"text": "she moved", "entities": ["Ana", "Everybody"]},
+            {"text": "he moved", "entities": ["Everybody"]},
+        ],
+    )
+    crowd_of_all = [{"text": f"note {n}", "entities": ["Everybody"]} for n in range(30)]
+    retain(connection, crowd_of_all)
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    def shares(**options: Any) -> dict[int, list[float | None]]:
+        asked = "have Ana and Everybody moved?"
+        found = call(connection, "hybrid_recall", bank="b", query=asked, options=options)
+        return {row.memory_id: [arm.get("named") for arm in row.arms.values()] for row in found}
+
+    # Weights of a half and a sixth, boosted three times; a sixth of it says nothing.
+    share = 3 * (1 / 2) / (1 + 3 * (1 / 2 + 1 / 6))
+    assert shares()[both] == pytest.approx([share] * 2)
+    assert shares()[one] == [None, None]
+    assert shares(named_boost=0)[both] == [None, None]

@@ -1,4 +1,4 @@
-"""Rows that a path led to are joined with the relevance of their texts by rerank()."""
+"""What is not in a text is joined with the relevance of the text by rerank()."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ HITS: list[dict[str, Any]] = [
 
 
 def reranked(
-    connection: Connection, relevances: list[float], boosts: list[float], mode: str = "blend"
+    connection: Connection,
+    relevances: list[float],
+    boosts: list[float],
+    mode: str = "blend",
+    hits: list[dict[str, Any]] = HITS,
 ) -> dict[int, float]:
     """Final scores by id, in order."""
     found = rows(
@@ -25,7 +29,7 @@ def reranked(
         "select r.memory_id, r.final_score from pgrecall.rerank(array(select h"
         " from jsonb_populate_recordset(null::pgrecall.recalled, %s) as h), %s, %s, %s) as r"
         " order by r.rank",
-        json.dumps(HITS),
+        json.dumps(hits),
         [float(one) for one in relevances],
         [float(one) for one in boosts],
         mode,
@@ -53,3 +57,29 @@ def test_where_the_relevance_replaces_the_order_a_path_holds_no_place(
     connection: Connection,
 ) -> None:
     assert list(reranked(connection, [0.5, 0, 1], [1, 1, 1], "replace")) == [3, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arms", "kept"),
+    [
+        ({"lexical": {"contribution": 0.5}, "graph": {"contribution": 0.3}}, 0.0),
+        ({"lexical": {"contribution": 0.5}, "key": {"contribution": 0.3}}, 0.3),
+        ({"lexical": {"contribution": 0.5}, "temporal": {"contribution": 0.3}}, 0.3),
+        ({"lexical": {"contribution": 0.5, "named": 0.6}, "graph": {"contribution": 0.3}}, 0.3),
+        (
+            {
+                "lexical": {"contribution": 0.5, "named": 0.6},
+                "temporal": {"contribution": 0.3, "named": 0.6},
+            },
+            0.6,
+        ),
+    ],
+)
+def test_what_a_key_a_window_or_a_rare_name_gave_is_not_lowered_by_a_text(
+    connection: Connection, arms: dict[str, Any], kept: float
+) -> None:
+    hits = [HITS[0], {"memory_id": 3, "score": 0.8, "arms": arms}]
+
+    found = reranked(connection, [1, 0], [1, 1], hits=hits)
+
+    assert found[3] == pytest.approx(kept, abs=0.01)

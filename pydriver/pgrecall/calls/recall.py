@@ -133,7 +133,10 @@ def rerank(
         {
             "memory_id": hit.memory_id,
             "score": hit.score,
-            "arms": {name: {"contribution": arm.contribution} for name, arm in hit.arms.items()},
+            "arms": {
+                name: {"contribution": arm.contribution, "named": arm.named}
+                for name, arm in hit.arms.items()
+            },
             "via": {} if hit.via else None,  # that there is one
             "is_surplus": hit.is_surplus,
             "variant_of": hit.variant_of,
