@@ -56,7 +56,8 @@ _LANGUAGES = {
         former=(
             r"used to|did(?:n't)? (?:\w+ ){1,4}(?:use to|first END)|previously|formerly|originally"
             r"|initially|(?:former|original|initial|previous) NOUN|no longer|any ?more|at first"
-            r"|in the past|before(?: that)? END|(?:before|prior to) \w+ (?:current|new) NOUN"
+            r"|to begin with|in the past|before(?: that)? END"
+            r"|(?:before|prior to) \w+ (?:current|new) NOUN"
         ),
         neither=(
             r"now (?:and (?:then|again)|that)|(?:from|by|until|till|up to|just) now|at the latest"
