@@ -226,7 +226,7 @@ class Question:
                 language=language,
                 latest=_texts(options.get("latest_words", preparation.latest_words)),
                 former=_texts(options.get("former_words", preparation.former_words)),
-            ).direction
+            )
         )
         # If no rule matches an English query, the embedding may tell.
         self._reads_order = language == "en"
