@@ -137,7 +137,7 @@ def questions(seeds: range, others: int, path: Path) -> dict[str, Direction | No
     rows = [json.loads(line)["q"] for line in harness.lines(harness.require(path))]
     random.Random(0).shuffle(rows)
     for text in rows[:others]:
-        if read_latest_or_former(text) is None:
+        if read_latest_or_former(text) in ("neither", None):
             found.setdefault(text, None)
     return found
 

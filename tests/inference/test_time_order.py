@@ -58,3 +58,20 @@ def test_the_newest_comes_first_where_the_embedding_asks_for_it(pgrecall: Recall
 def test_a_model_without_planes_asks_for_no_state(tmp_path: Path) -> None:
     assert read_time_order(tmp_path, [1.0]) is None
     assert time_order(FunctionEmbedder(lambda texts: [[1.0] for _ in texts], "m", 1), [1]) is None
+
+
+def test_the_embedding_is_not_asked_where_a_phrase_only_looks_like_a_state(
+    pgrecall: Recall,
+) -> None:
+    text = "From now on, who pays for the lot at the mill?"
+    (vector,) = embed_as(DEFAULT_EMBEDDER, "query", [text])
+    assert time_order(DEFAULT_EMBEDDER, [*vector]) == "latest"
+    pgrecall.create_bank("b")
+    for day, lot in [("2025-01-05", "at the mill"), ("2025-03-05", "by the river")]:
+        pgrecall.retain("b", [{"text": f"Tom pays for the lot {lot}.", "occurred": day}])
+
+    def first(**options: str) -> str:
+        return pgrecall.recall("b", text, rerank=False, **options)[0].text
+
+    assert "river" in first(prefer="latest")
+    assert "mill" in first()

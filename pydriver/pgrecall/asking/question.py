@@ -220,16 +220,16 @@ class Question:
         """
         options = cast("dict[str, object]", self._arguments["options"])
         language = self._language or preparation.time_settings.get("language", "en")
-        self._prefer(
-            read_latest_or_former(
-                self._query,
-                language=language,
-                latest=_texts(options.get("latest_words", preparation.latest_words)),
-                former=_texts(options.get("former_words", preparation.former_words)),
-            )
+        read = read_latest_or_former(
+            self._query,
+            language=language,
+            latest=_texts(options.get("latest_words", preparation.latest_words)),
+            former=_texts(options.get("former_words", preparation.former_words)),
         )
-        # If no rule matches an English query, the embedding may tell.
-        self._reads_order = language == "en"
+        if read != "neither":
+            self._prefer(read)
+        # If no word of an English query says, the embedding may tell.
+        self._reads_order = language == "en" and read is None
 
     def _prefer(self, direction: Direction | None) -> None:
         options = cast("dict[str, object]", self._arguments["options"])

@@ -202,8 +202,10 @@ def read_latest_or_former(
     language: str = "en",
     latest: Iterable[str] = (),
     former: Iterable[str] = (),
-) -> Literal["latest", "former"] | None:
-    """Return the state that a question asks for, the latest or a former one; None for neither.
+) -> Literal["latest", "former", "neither"] | None:
+    """Return the state that a question asks for, the latest or a former one; None for none.
+
+    "neither" is returned for phrases that only look like one ("now and then").
 
     A question with words of both kinds asks for a former state ("Where did she work before the job
     she has now?"), unless it has the word "still".
@@ -234,7 +236,9 @@ def read_latest_or_former(
             found.add("still" if kind == "latest" and _STILL.search(match[0]) else kind)
     if found & {"former", "first"} and "still" not in found:
         return "former"
-    return "latest" if found & {"latest", "last", "still"} else None
+    if found & {"latest", "last", "still"}:
+        return "latest"
+    return "neither" if found else None
 
 
 def _those_in(low: str, words: Iterable[str]) -> tuple[str, ...]:
