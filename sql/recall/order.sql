@@ -235,7 +235,7 @@ begin
   -- Most recalls end here: of rows that differ, the arms tell.
   near := array(
     select u.n::integer
-    from   unnest(shares, surplus) with ordinality as u(arms, is_surplus, n)
+    from   unnest(shares[1:40], surplus[1:40]) with ordinality as u(arms, is_surplus, n)
     where  abs((u.arms #>> '{lexical,score}')::double precision - words) <= 0.3
       and  coalesce(abs((u.arms #>> '{semantic,score}')::double precision - meaning) <= 0.15, true)
       and  u.arms ? 'key' = best ? 'key' and u.is_surplus is not true
@@ -244,33 +244,33 @@ begin
   if near[1] <> 1 or cardinality(near) < 2 then
     return;
   end if;
-  with row as materialized (
-    select u.n, e.embedding, m.source_id,
-           coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
-                    m.mentioned_at) as at
-    from   unnest(near) as u(n)
-    cross  join lateral (
-      select x.embedding from pgrecall.embedding x
-      where  x.bank_id = (request.bank).bank_id and x.memory_id = ids[u.n]
-        and  x.model = coalesce((request.bank).embedding_model, '') and x.kind = 'text'
-      limit  1
-    ) as e
-    cross  join lateral (
-      select x.occurred, x.mentioned_at, x.source_id from pgrecall.memory x
-      where  x.bank_id = (request.bank).bank_id and x.memory_id = ids[u.n]
-      limit  1
-    ) as m
-  )
+  -- Vectors are read in one scan: one for each row takes several times as long.
   select array_agg(r.n order by r.n),
          array_agg(r.n order by pgrecall_internal._trust(sources, r.source_id) desc, r.at >= until,
                                 r.at < lower(request.during), case when r.at >= until then r.at end,
                                 r.at desc, r.n)
   into   near, sorted
-  from   row r
-  join   row b on b.n = 1
-  where  pgrecall_internal._similarity(
-           1 - (r.embedding <=> b.embedding), (request.bank).low_cosine,
-           (request.bank).high_cosine) >= 0.85;
+  from (
+    select array_position(ids, e.memory_id) as n, m.source_id,
+           coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
+                    m.mentioned_at) as at
+    from   pgrecall.embedding e
+    cross  join lateral (
+      select x.occurred, x.mentioned_at, x.source_id from pgrecall.memory x
+      where  x.bank_id = e.bank_id and x.memory_id = e.memory_id
+      limit  1
+    ) as m
+    where  e.bank_id = (request.bank).bank_id and e.kind = 'text'
+      and  e.model = coalesce((request.bank).embedding_model, '')
+      and  e.memory_id = any (array(select ids[n] from unnest(near) as n))
+      and  pgrecall_internal._similarity(
+             1 - (e.embedding <=> (
+               select b.embedding from pgrecall.embedding b
+               where  b.bank_id = (request.bank).bank_id and b.memory_id = ids[1]
+                 and  b.model = coalesce((request.bank).embedding_model, '') and b.kind = 'text'
+               limit  1)),
+             (request.bank).low_cosine, (request.bank).high_cosine) >= 0.85
+  ) as r;
   if cardinality(near) > 1 then
     states := array(
       select ids[s.n] from unnest(sorted) with ordinality as s(n, place) order by s.place);

@@ -70,8 +70,8 @@ def test_the_embedding_is_not_asked_where_a_phrase_only_looks_like_a_state(
     for day, lot in [("2025-01-05", "at the mill"), ("2025-03-05", "by the river")]:
         pgrecall.retain("b", [{"text": f"Tom pays for the lot {lot}.", "occurred": day}])
 
-    def first(**options: str) -> str:
-        return pgrecall.recall("b", text, rerank=False, **options)[0].text
+    def first(prefer: str | None = None) -> str:
+        return pgrecall.recall("b", text, rerank=False, prefer=prefer)[0].text
 
     assert "river" in first(prefer="latest")
     assert "mill" in first()
