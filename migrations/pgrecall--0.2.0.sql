@@ -16856,12 +16856,12 @@ comment on function pgrecall.highlight is
 -- recall/order.sql
 -- Reordering after fusion, where options ask for it: recency, with fusion linear only
 -- (recency_half_life), one row per source (collapse), diversity, and the latest or former state
--- first (prefer). Without any of these, rows that say nearly the same as the best one, and that the
--- question does not tell apart from it, stand with the latest first, the state of now or of the end
--- of the window (_settled_states()).
+-- first (prefer). Without prefer, and before the others, rows that say nearly the same as the best
+-- one, and that the question does not tell apart from it, stand with the latest first, the state of
+-- now or of the end of the window (_settled_states()).
 --
--- Of equal scores the most recent comes first, then the higher id. Maximal marginal relevance
--- covers the first 200 rows; the others follow unchanged.
+-- Of equal scores the states come first, then the most recent, then the higher id. Maximal marginal
+-- relevance covers the first 200 rows; the others follow unchanged.
 create or replace function pgrecall_internal._diverse_order(
   bank pgrecall.bank, ids bigint[], scores double precision[], surplus boolean[],
   diversity double precision, top integer)
@@ -16917,7 +16917,7 @@ comment on function pgrecall_internal._diverse_order is
 
 create or replace function pgrecall_internal._reordered(
   bank pgrecall.bank, top integer, collapse boolean, diversity double precision,
-  half_life interval, decay text, as_of timestamptz,
+  half_life interval, decay text, as_of timestamptz, states bigint[],
   inout ids bigint[], inout scores double precision[], inout arms jsonb[],
   inout surplus boolean[])
 language plpgsql stable parallel safe
@@ -16934,7 +16934,9 @@ begin
   from (
     select b.*,
            row_number() over w as place,
-           row_number() over (partition by b.source_id order by b.score desc, b.at desc, b.id desc)
+           row_number() over (
+             partition by b.source_id
+             order by b.score desc, array_position(states, b.id), b.at desc, b.id desc)
              as place_in_source
     from (
       select f.id, f.score * coalesce(d.boost, 1) as score, d.at, d.source_id, f.is_surplus,
@@ -16962,7 +16964,8 @@ begin
         limit  1
       ) as d
     ) as b
-    window w as (order by b.is_surplus is true, b.score desc, b.at desc, b.id desc)
+    window w as (order by b.is_surplus is true, b.score desc, array_position(states, b.id),
+                          b.at desc, b.id desc)
   ) as r
   where  not collapse or r.source_id is null or r.place_in_source = 1;
 
@@ -16977,8 +16980,8 @@ end;
 $$;
 comment on function pgrecall_internal._reordered is
 'The fused rows in the order of an answer. Scores are multiplied by recency_boost() where there '
-'are a half-life and a time. Ties are ordered by recency, then id. collapse keeps the best row of '
-'each source_id. _diverse_order() comes last.';
+'are a half-life and a time. Ties are ordered as in states, then by recency, then id. collapse '
+'keeps the best row of each source_id. _diverse_order() comes last.';
 
 create or replace function pgrecall_internal._preferred_order(
   request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[],
@@ -17072,8 +17075,8 @@ comment on function pgrecall_internal._preferred_order is
 'scale of the bank, 0.8; cosine of BM25 weights 0.4). The others keep their places.';
 
 create or replace function pgrecall_internal._settled_states(
-  request pgrecall_internal.request, sources jsonb, inout ids bigint[], scores double precision[],
-  inout shares jsonb[], surplus boolean[], out states bigint[])
+  request pgrecall_internal.request, sources jsonb, first integer, inout ids bigint[],
+  scores double precision[], inout shares jsonb[], surplus boolean[], out states bigint[])
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -17085,6 +17088,7 @@ declare
   words   constant double precision := best #>> '{lexical,score}';
   meaning constant double precision := best #>> '{semantic,score}';
   until   constant timestamptz := coalesce(upper(request.during), request.as_of);
+  named   constant bigint[] := array(select q.entity_id from unnest(request.named) as q);
   near    integer[];  -- places of rows that the question does not tell apart
   sorted  integer[];  -- of these, the states, in order
 begin
@@ -17092,7 +17096,8 @@ begin
   near := array(
     select u.n::integer
     from   unnest(shares, surplus) with ordinality as u(arms, is_surplus, n)
-    where  abs((u.arms #>> '{lexical,score}')::double precision - words) <= 0.3
+    where  u.n <= first
+      and  abs((u.arms #>> '{lexical,score}')::double precision - words) <= 0.3
       and  coalesce(abs((u.arms #>> '{semantic,score}')::double precision - meaning) <= 0.15, true)
       and  u.arms ? 'key' = best ? 'key' and u.is_surplus is not true
       and  coalesce(u.arms #>> '{graph,via}', '') !~ is_path
@@ -17102,6 +17107,11 @@ begin
   end if;
   with row as materialized (
     select u.n, e.embedding, m.source_id,
+           array(select x.entity_id
+                 from   pgrecall.mention x
+                 where  x.bank_id = (request.bank).bank_id and x.memory_id = ids[u.n]
+                   and  x.entity_id = any (named)
+                 order  by x.entity_id) as names,
            coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
                     m.mentioned_at) as at
     from   unnest(near) as u(n)
@@ -17119,11 +17129,10 @@ begin
   )
   select array_agg(r.n order by r.n),
          array_agg(r.n order by pgrecall_internal._trust(sources, r.source_id) desc, r.at >= until,
-                                r.at < lower(request.during), case when r.at >= until then r.at end,
-                                r.at desc, r.n)
+                                case when r.at >= until then r.at end, r.at desc, r.n)
   into   near, sorted
   from   row r
-  join   row b on b.n = 1
+  join   row b on b.n = 1 and b.names = r.names
   where  pgrecall_internal._similarity(
            1 - (r.embedding <=> b.embedding), (request.bank).low_cosine,
            (request.bank).high_cosine) >= 0.85;
@@ -17133,8 +17142,9 @@ begin
     shares := (
       select array_agg(case when s.place is null then u.arms else (
                select jsonb_object_agg(a.key, a.value || jsonb_build_object(
-                        'contribution', (a.value ->> 'contribution')::double precision
-                                        * scores[u.n] / scores[s.was]))
+                        'contribution', scores[u.n] * coalesce(
+                          (a.value ->> 'contribution')::double precision / nullif(scores[s.was], 0),
+                          1.0 / (select count(*) from jsonb_object_keys(shares[s.was])))))
                from   jsonb_each(shares[s.was]) as a) end order by u.n)
       from   unnest(shares) with ordinality as u(arms, n)
       left   join unnest(near, sorted) as s(place, was) on s.place = u.n);
@@ -17145,14 +17155,14 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._settled_states is
-'The fused rows, with the best row and other states of it in the order of an answer; states holds '
-'their ids, or is null where the best row stands alone. Other states say nearly the same '
-'(similarity of the embeddings on the scale of the bank at least 0.85), and the question does not '
-'tell them apart: by its words (BM25 within 0.3; a word that half of the facts have is worth 0.7), '
-'its meaning (similarity within 0.15), a key or a path. They are ordered by trust, then the latest '
-'first, up to now or the end of the window; what lies before the window, and then what follows it, '
-'comes last. Each takes the place and the score of one of them, with its own contributions in '
-'proportion.';
+'The fused rows, with the best row and other states of it, of the first rows, in the order of an '
+'answer; states holds their ids, or is null where the best row stands alone. Other states say '
+'nearly the same (similarity of the embeddings on the scale of the bank at least 0.85), and the '
+'question does not tell them apart: by its words (BM25 within 0.3; a word that half of the facts '
+'have is worth 0.7), its meaning (similarity within 0.15), a name, a key or a path. They are '
+'ordered by trust, then the latest first, up to now or the end of the window; what lies before the '
+'window, and then what follows it, comes last. Each takes the place and the score of one of them, '
+'with its own contributions in proportion, or equal ones where it had none.';
 
 -- recall/prepare.sql
 -- Preparation of a question before it is embedded: the text to embed, the time settings of the
@@ -17908,7 +17918,8 @@ declare
   scores        double precision[];
   shares        jsonb[];
   surplus       boolean[];  -- null: none is
-  places        integer[];  -- the order; null: by score, ties by recency
+  places        integer[];  -- the order; null: by score, ties by states, then by recency
+  first         integer;  -- how many rows may be states: pages of any size are of one order
   states        bigint[];  -- the best row and other states of it, in order
   trusted       record;
   settled       record;
@@ -17921,8 +17932,9 @@ begin
     hits := pgrecall_internal._ungated(hits, options -> 'gates');
   end if;
   -- Ties at the last rank are kept until recency breaks them.
-  select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
-  into   ids, scores, shares
+  select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms),
+         count(*) filter (where f.rank <= 40)
+  into   ids, scores, shares, first
   from   pgrecall_internal._fuse(
            hits, request.found, weights, rrf_k, fusion, named_boost, kept) as f
   where  min_relevance = 0
@@ -17935,7 +17947,8 @@ begin
     surplus := trusted.surplus;
   end if;
   if options ->> 'prefer' = 'relevant' and cardinality(ids) > 1 then
-    settled := pgrecall_internal._settled_states(request, sources, ids, scores, shares, surplus);
+    settled := pgrecall_internal._settled_states(
+      request, sources, first, ids, scores, shares, surplus);
     ids := settled.ids;
     shares := settled.shares;
     states := settled.states;
@@ -17943,7 +17956,7 @@ begin
   if is_arranged then
     arranged := pgrecall_internal._reordered(
       request.bank, last_rank, collapse, diversity, half_life, options ->> 'recency_decay',
-      request.as_of, ids, scores, shares, surplus);
+      request.as_of, states, ids, scores, shares, surplus);
     ids := arranged.ids;
     scores := arranged.scores;
     shares := arranged.arms;
@@ -17979,7 +17992,8 @@ begin
              )::pgrecall.recalled as hit
     from (
       select r.*, (row_number() over (
-               order by r.place, r.is_surplus, r.score desc, r.mentioned_at desc,
+               order by r.place, r.is_surplus, r.score desc,
+                        array_position(states, r.memory_id), r.mentioned_at desc,
                         r.memory_id desc))::integer as rank
       from (
         select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,
@@ -18255,9 +18269,10 @@ comment on function pgrecall.hybrid_recall is
 'filter is a condition, ''confidence > 0.8 and metadata->>''''team'''' = ''''core'''''', or the '
 'same as JSON. as_of answers from what was known at an earlier time. model names the model that '
 'made the embedding. All else is in options: {"diversity": 0.2}, see recall_options(). A memory '
-'that mentions an entity named in the query counts more. A row of kind message is a raw message. '
-'Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, RC007 nothing to recall by, '
-'RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
+'that mentions an entity named in the query counts more. Of rows that say nearly the same as the '
+'best one, and that the query does not tell apart, the latest comes first (variant_of). A row of '
+'kind message is a raw message. Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, '
+'RC007 nothing to recall by, RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
 
 create or replace function pgrecall.recall_report(
   bank       text,
