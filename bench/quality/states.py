@@ -182,8 +182,9 @@ def main() -> None:
             for what, rows in found.items()
             for measure, column in zip(MEASURES, zip(*rows, strict=True), strict=True)
         }
+        figures |= {"states.facts": len(commits), "states.questions": len(asked)}
         harness.show(figures)
-        harness.write(options, figures, {"facts": len(commits), "questions": len(asked)}, dsn)
+        harness.write(options, figures, {"repository": options.repository.stem}, dsn)
 
 
 if __name__ == "__main__":
