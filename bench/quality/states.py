@@ -184,7 +184,7 @@ def main() -> None:
         }
         figures |= {"states.facts": len(commits), "states.questions": len(asked)}
         harness.show(figures)
-        harness.write(options, figures, {"repository": options.repository.stem}, dsn)
+        harness.write(options, figures, {"asked": ASKED}, dsn)
 
 
 if __name__ == "__main__":
