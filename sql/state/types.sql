@@ -109,8 +109,9 @@ comment on type pgrecall.recalled is
 'memory, and when; null for a message. trust: the trust in its source, from source_trust of the '
 'bank; 1 where it is not named. tokens: with option with_tokens, the token vectors of a memory as '
 'table embedding has them; else null. is_surplus: untrusted_rows or source_rows puts the row '
-'behind all others. variant_of: the memory_id of a row before it that says nearly the same, of which '
-'it is another state: an earlier one, or with a window one from after it; null: none.';
+'behind all others. variant_of: the memory_id of a row before it that says nearly the same, of '
+'which it is another state: an earlier one, one trusted less, or one from after now or the end of '
+'the window; null: none.';
 
 create type pgrecall.reranked as (
   memory_id   bigint,
