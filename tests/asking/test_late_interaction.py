@@ -578,7 +578,8 @@ def test_rows_of_a_recall_are_reranked_in_plain_sql(
     connection: psycopg.Connection[Any], recall: Recall
 ) -> None:
     found = connection.execute(
-        "with h as (select array(select h from pgrecall.hybrid_recall('b', 'Porto') as h) as hits)"
+        "with h as (select array(select h from pgrecall.hybrid_recall('b', 'Porto museum') as h)"
+        " as hits)"
         " select r.rank, (h.hits)[3 - r.rank].memory_id = r.memory_id"
         " from h cross join pgrecall.rerank(h.hits, array[0.1, 0.9]) as r"
     ).fetchall()
