@@ -75,7 +75,8 @@ class Hit:
         is_surplus: Whether untrusted_rows or source_rows puts it behind all others; it is not
             reranked.
         variant_of: Key of a hit before it that says nearly the same, of which it is another state:
-            an earlier one, or with a time window one from after it. None without one.
+            an earlier one, one trusted less, or one from after now or the end of the time window.
+            None without one.
 
     """
 

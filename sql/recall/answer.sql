@@ -292,7 +292,8 @@ declare
   scores        double precision[];
   shares        jsonb[];
   surplus       boolean[];  -- null: none is
-  places        integer[];  -- the order; null: by score, ties by recency
+  places        integer[];  -- the order; null: by score, ties by states, then by recency
+  first         integer;  -- how many rows may be states: pages of any size are of one order
   states        bigint[];  -- the best row and other states of it, in order
   trusted       record;
   settled       record;
@@ -305,8 +306,9 @@ begin
     hits := pgrecall_internal._ungated(hits, options -> 'gates');
   end if;
   -- Ties at the last rank are kept until recency breaks them.
-  select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms)
-  into   ids, scores, shares
+  select array_agg(f.memory_id), array_agg(f.score), array_agg(f.arms),
+         count(*) filter (where f.rank <= 40)
+  into   ids, scores, shares, first
   from   pgrecall_internal._fuse(
            hits, request.found, weights, rrf_k, fusion, named_boost, kept) as f
   where  min_relevance = 0
@@ -319,7 +321,8 @@ begin
     surplus := trusted.surplus;
   end if;
   if options ->> 'prefer' = 'relevant' and cardinality(ids) > 1 then
-    settled := pgrecall_internal._settled_states(request, sources, ids, scores, shares, surplus);
+    settled := pgrecall_internal._settled_states(
+      request, sources, first, ids, scores, shares, surplus);
     ids := settled.ids;
     shares := settled.shares;
     states := settled.states;
@@ -327,7 +330,7 @@ begin
   if is_arranged then
     arranged := pgrecall_internal._reordered(
       request.bank, last_rank, collapse, diversity, half_life, options ->> 'recency_decay',
-      request.as_of, ids, scores, shares, surplus);
+      request.as_of, states, ids, scores, shares, surplus);
     ids := arranged.ids;
     scores := arranged.scores;
     shares := arranged.arms;
@@ -363,7 +366,8 @@ begin
              )::pgrecall.recalled as hit
     from (
       select r.*, (row_number() over (
-               order by r.place, r.is_surplus, r.score desc, r.mentioned_at desc,
+               order by r.place, r.is_surplus, r.score desc,
+                        array_position(states, r.memory_id), r.mentioned_at desc,
                         r.memory_id desc))::integer as rank
       from (
         select m.memory_id, 'memory', m.fact_type, m.text, m.context, m.fact_key, m.source_id,

@@ -1,11 +1,11 @@
 -- Reordering after fusion, where options ask for it: recency, with fusion linear only
 -- (recency_half_life), one row per source (collapse), diversity, and the latest or former state
--- first (prefer). Without any of these, rows that say nearly the same as the best one, and that the
--- question does not tell apart from it, stand with the latest first, the state of now or of the end
--- of the window (_settled_states()).
+-- first (prefer). Without prefer, and before the others, rows that say nearly the same as the best
+-- one, and that the question does not tell apart from it, stand with the latest first, the state of
+-- now or of the end of the window (_settled_states()).
 --
--- Of equal scores the most recent comes first, then the higher id. Maximal marginal relevance
--- covers the first 200 rows; the others follow unchanged.
+-- Of equal scores the states come first, then the most recent, then the higher id. Maximal marginal
+-- relevance covers the first 200 rows; the others follow unchanged.
 create or replace function pgrecall_internal._diverse_order(
   bank pgrecall.bank, ids bigint[], scores double precision[], surplus boolean[],
   diversity double precision, top integer)
@@ -61,7 +61,7 @@ comment on function pgrecall_internal._diverse_order is
 
 create or replace function pgrecall_internal._reordered(
   bank pgrecall.bank, top integer, collapse boolean, diversity double precision,
-  half_life interval, decay text, as_of timestamptz,
+  half_life interval, decay text, as_of timestamptz, states bigint[],
   inout ids bigint[], inout scores double precision[], inout arms jsonb[],
   inout surplus boolean[])
 language plpgsql stable parallel safe
@@ -78,7 +78,9 @@ begin
   from (
     select b.*,
            row_number() over w as place,
-           row_number() over (partition by b.source_id order by b.score desc, b.at desc, b.id desc)
+           row_number() over (
+             partition by b.source_id
+             order by b.score desc, array_position(states, b.id), b.at desc, b.id desc)
              as place_in_source
     from (
       select f.id, f.score * coalesce(d.boost, 1) as score, d.at, d.source_id, f.is_surplus,
@@ -106,7 +108,8 @@ begin
         limit  1
       ) as d
     ) as b
-    window w as (order by b.is_surplus is true, b.score desc, b.at desc, b.id desc)
+    window w as (order by b.is_surplus is true, b.score desc, array_position(states, b.id),
+                          b.at desc, b.id desc)
   ) as r
   where  not collapse or r.source_id is null or r.place_in_source = 1;
 
@@ -121,8 +124,8 @@ end;
 $$;
 comment on function pgrecall_internal._reordered is
 'The fused rows in the order of an answer. Scores are multiplied by recency_boost() where there '
-'are a half-life and a time. Ties are ordered by recency, then id. collapse keeps the best row of '
-'each source_id. _diverse_order() comes last.';
+'are a half-life and a time. Ties are ordered as in states, then by recency, then id. collapse '
+'keeps the best row of each source_id. _diverse_order() comes last.';
 
 create or replace function pgrecall_internal._preferred_order(
   request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[],
@@ -216,8 +219,8 @@ comment on function pgrecall_internal._preferred_order is
 'scale of the bank, 0.8; cosine of BM25 weights 0.4). The others keep their places.';
 
 create or replace function pgrecall_internal._settled_states(
-  request pgrecall_internal.request, sources jsonb, inout ids bigint[], scores double precision[],
-  inout shares jsonb[], surplus boolean[], out states bigint[])
+  request pgrecall_internal.request, sources jsonb, first integer, inout ids bigint[],
+  scores double precision[], inout shares jsonb[], surplus boolean[], out states bigint[])
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -235,7 +238,7 @@ begin
   -- Most recalls end here: of rows that differ, the arms tell.
   near := array(
     select u.n::integer
-    from   unnest(shares[1:40], surplus[1:40]) with ordinality as u(arms, is_surplus, n)
+    from   unnest(shares[1:first], surplus[1:first]) with ordinality as u(arms, is_surplus, n)
     where  abs((u.arms #>> '{lexical,score}')::double precision - words) <= 0.3
       and  coalesce(abs((u.arms #>> '{semantic,score}')::double precision - meaning) <= 0.15, true)
       and  u.arms ? 'key' = best ? 'key' and u.is_surplus is not true
@@ -245,21 +248,9 @@ begin
     return;
   end if;
   -- Vectors are read in one scan: one for each row takes several times as long.
-  select array_agg(r.n order by r.n),
-         array_agg(r.n order by pgrecall_internal._trust(sources, r.source_id) desc, r.at >= until,
-                                r.at < lower(request.during), case when r.at >= until then r.at end,
-                                r.at desc, r.n)
-  into   near, sorted
-  from (
-    select array_position(ids, e.memory_id) as n, m.source_id,
-           coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
-                    m.mentioned_at) as at
+  with alike as materialized (
+    select e.memory_id
     from   pgrecall.embedding e
-    cross  join lateral (
-      select x.occurred, x.mentioned_at, x.source_id from pgrecall.memory x
-      where  x.bank_id = e.bank_id and x.memory_id = e.memory_id
-      limit  1
-    ) as m
     where  e.bank_id = (request.bank).bank_id and e.kind = 'text'
       and  e.model = coalesce((request.bank).embedding_model, '')
       and  e.memory_id = any (array(select ids[n] from unnest(near) as n))
@@ -270,15 +261,39 @@ begin
                  and  b.model = coalesce((request.bank).embedding_model, '') and b.kind = 'text'
                limit  1)),
              (request.bank).low_cosine, (request.bank).high_cosine) >= 0.85
-  ) as r;
+  ),
+  row as materialized (
+    select array_position(ids, a.memory_id) as n, m.source_id,
+           array(select x.entity_id
+                 from   pgrecall.mention x
+                 where  x.bank_id = (request.bank).bank_id and x.memory_id = a.memory_id
+                   and  x.entity_id = any (array(
+                          select q.entity_id from unnest(request.named) as q))
+                 order  by x.entity_id) as names,
+           coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
+                    m.mentioned_at) as at
+    from   alike a
+    cross  join lateral (
+      select x.occurred, x.mentioned_at, x.source_id from pgrecall.memory x
+      where  x.bank_id = (request.bank).bank_id and x.memory_id = a.memory_id
+      limit  1
+    ) as m
+  )
+  select array_agg(r.n order by r.n),
+         array_agg(r.n order by pgrecall_internal._trust(sources, r.source_id) desc, r.at >= until,
+                                case when r.at >= until then r.at end, r.at desc, r.n)
+  into   near, sorted
+  from   row r
+  join   row b on b.n = 1 and b.names = r.names;
   if cardinality(near) > 1 then
     states := array(
       select ids[s.n] from unnest(sorted) with ordinality as s(n, place) order by s.place);
     shares := (
       select array_agg(case when s.place is null then u.arms else (
                select jsonb_object_agg(a.key, a.value || jsonb_build_object(
-                        'contribution', (a.value ->> 'contribution')::double precision
-                                        * scores[u.n] / scores[s.was]))
+                        'contribution', scores[u.n] * coalesce(
+                          (a.value ->> 'contribution')::double precision / nullif(scores[s.was], 0),
+                          1.0 / (select count(*) from jsonb_object_keys(shares[s.was])))))
                from   jsonb_each(shares[s.was]) as a) end order by u.n)
       from   unnest(shares) with ordinality as u(arms, n)
       left   join unnest(near, sorted) as s(place, was) on s.place = u.n);
@@ -289,11 +304,11 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._settled_states is
-'The fused rows, with the best row and other states of it in the order of an answer; states holds '
-'their ids, or is null where the best row stands alone. Other states say nearly the same '
-'(similarity of the embeddings on the scale of the bank at least 0.85), and the question does not '
-'tell them apart: by its words (BM25 within 0.3; a word that half of the facts have is worth 0.7), '
-'its meaning (similarity within 0.15), a key or a path. They are ordered by trust, then the latest '
-'first, up to now or the end of the window; what lies before the window, and then what follows it, '
-'comes last. Each takes the place and the score of one of them, with its own contributions in '
-'proportion.';
+'The fused rows, with the best row and other states of it, of the first rows, in the order of an '
+'answer; states holds their ids, or is null where the best row stands alone. Other states say '
+'nearly the same (similarity of the embeddings on the scale of the bank at least 0.85), and the '
+'question does not tell them apart: by its words (BM25 within 0.3; a word that half of the facts '
+'have is worth 0.7), its meaning (similarity within 0.15), a name, a key or a path. They are '
+'ordered by trust, then the latest first, up to now or the end of the window; what lies before the '
+'window, and then what follows it, comes last. Each takes the place and the score of one of them, '
+'with its own contributions in proportion, or equal ones where it had none.';

@@ -39,9 +39,10 @@ comment on function pgrecall.hybrid_recall is
 'filter is a condition, ''confidence > 0.8 and metadata->>''''team'''' = ''''core'''''', or the '
 'same as JSON. as_of answers from what was known at an earlier time. model names the model that '
 'made the embedding. All else is in options: {"diversity": 0.2}, see recall_options(). A memory '
-'that mentions an entity named in the query counts more. A row of kind message is a raw message. '
-'Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, RC007 nothing to recall by, '
-'RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
+'that mentions an entity named in the query counts more. Of rows that say nearly the same as the '
+'best one, and that the query does not tell apart, the latest comes first (variant_of). A row of '
+'kind message is a raw message. Errors: RC001 bank, RC004 dimensions, RC005 model, RC006 vector, '
+'RC007 nothing to recall by, RC008 fact type, RC009 arm, RC011 filter, 22023 value out of range.';
 
 create or replace function pgrecall.recall_report(
   bank       text,

@@ -98,8 +98,8 @@ comment on type pgrecall.recalled is
 'A row of hybrid_recall(): a memory, or a raw message (kind = message: memory_id is its '
 'message_id, context its speaker, source_id its session). arms: {"lexical": {"rank": 1, "score": '
 '7.3, "contribution": 0.0164}, ...}; the contributions add up to score, and named is the share of '
-'one that a rare name in the query gave. relevance: how likely the '
-'row answers the query, 0 to 1. confidence and proof_count are those of the fact. occurred_start '
+'one that a rare name in the query gave. relevance: how likely the row answers the query, 0 to 1. '
+'confidence and proof_count are those of the fact. occurred_start '
 'and occurred_end are the bounds of occurred, for clients that know no ranges; an open side is '
 'infinity. via: the path that led to the row, where the graph arm followed one: entities (names), '
 'relations (kinds), facts (ids), path (names and relations as one line), direction (cause or '
@@ -111,7 +111,8 @@ comment on type pgrecall.recalled is
 'bank; 1 where it is not named. tokens: with option with_tokens, the token vectors of a memory as '
 'table embedding has them; else null. is_surplus: untrusted_rows or source_rows puts the row '
 'behind all others. variant_of: the memory_id of a row before it that says nearly the same, of '
-'which it is another state: an earlier one, or with a window one from after it; null: none.';
+'which it is another state: an earlier one, one trusted less, or one from after now or the end of '
+'the window; null: none.';
 
 create type pgrecall.reranked as (
   memory_id   bigint,

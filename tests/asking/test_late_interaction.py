@@ -507,6 +507,31 @@ def test_a_hit_that_a_path_led_to_never_falls_below_its_fused_place(
     assert order_of(connection, [first, *others], relevances, [0.2, 1.0, 1.0])[-1] == 1
 
 
+@pytest.mark.parametrize(
+    ("relevances", "mode", "expected"),
+    [
+        ([0.1, 0.5, 0.6, 0.9], "blend", [2, 3, 4, 1]),
+        ([0.55, 0.5, 0.6, 0.9], "blend", [2, 3, 1, 4]),
+        ([0.1, 0.5, 0.6, None], "blend", [2, 3, 1, 4]),
+        ([0.1, 0.5, 0.6, 0.9], "replace", [4, 3, 2, 1]),
+    ],
+)
+def test_states_keep_their_order_whatever_their_relevances(
+    connection: psycopg.Connection[Any],
+    relevances: list[float | None],
+    mode: str,
+    expected: list[int],
+) -> None:
+    first, second, third, fourth = (replace(hit, score=1.0) for hit in hits_of(4))
+    states = [replace(third, variant_of=2), replace(fourth, variant_of=2)]
+
+    rows = reranked(connection, [first, second, *states], relevances, mode=mode)
+
+    assert [row.memory_id for row in rows] == expected
+    scores = [row.final_score for row in rows]
+    assert scores == sorted(scores, reverse=True)
+
+
 def test_a_boost_multiplies_the_final_score(connection: psycopg.Connection[Any]) -> None:
     assert order_of(connection, hits_of(2), [0.6, 0.4]) == [1, 2]
     assert order_of(connection, hits_of(2), [0.6, 0.4], [0.2, 1.8]) == [2, 1]
@@ -553,8 +578,8 @@ def test_rows_of_a_recall_are_reranked_in_plain_sql(
     connection: psycopg.Connection[Any], recall: Recall
 ) -> None:
     found = connection.execute(
-        "with h as (select array("
-        "select h from pgrecall.hybrid_recall('b', 'museum, Porto') as h) as hits)"
+        "with h as (select array(select h from pgrecall.hybrid_recall('b', 'Porto museum') as h)"
+        " as hits)"
         " select r.rank, (h.hits)[3 - r.rank].memory_id = r.memory_id"
         " from h cross join pgrecall.rerank(h.hits, array[0.1, 0.9]) as r"
     ).fetchall()

@@ -953,6 +953,28 @@ def test_a_hit_with_a_path_never_falls_behind_its_fused_place(
     assert [hit.fused_rank for hit in found] == expected
 
 
+@pytest.mark.parametrize(
+    ("scores", "mode", "expected"),
+    [
+        ([0.1, 0.2, 0.3, 0.9], "blend", [2, 3, 4, 1]),
+        ([0.4, 0.2, 0.3, 0.9], "blend", [2, 1, 3, 4]),
+        ([0.1, 0.2, 0.3, 0.9], "replace", [4, 3, 2, 1]),
+    ],
+)
+def test_states_of_a_hit_share_their_places_in_fused_order(
+    scores: list[float], mode: str, expected: list[int]
+) -> None:
+    hits = [replace(make_hit(str(rank), rank=rank), score=0.1) for rank in range(1, 5)]
+    hits[2:] = [replace(hit, variant_of=2) for hit in hits[2:]]
+    reranker = FunctionReranker(lambda _query, _texts: scores)
+
+    found = reranked(hits, "q", reranker, reference_time=NOW, during=None, mode=mode)
+
+    assert [hit.memory_id for hit in found] == expected
+    assert [hit.final_score for hit in found] == pytest.approx(sorted(scores, reverse=True))
+    assert {hit.memory_id: hit.rerank_score for hit in found} == dict(enumerate(scores, 1))
+
+
 def test_a_hit_that_is_held_takes_the_final_score_of_the_best_behind_it() -> None:
     hits = [replace(make_hit(str(rank), rank=rank), score=0.1) for rank in (1, 2, 3)]
     hits[1] = replace(hits[1], via={"facts": [1]})

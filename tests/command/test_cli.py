@@ -427,6 +427,20 @@ def test_a_contradiction_is_shown(run: Run, tmp_path: Path, database: str) -> No
     assert hits[0]["conflicts_with"] == [hits[1]["memory_id"]]
 
 
+def test_a_state_names_the_latest_by_its_id(run: Run, tmp_path: Path, database: str) -> None:
+    file = tmp_path / "facts.jsonl"
+    file.write_text(
+        '{"text": "k is 1", "embedding": [1, 0], "occurred": "2025-01-01"}\n'
+        '{"text": "k is 2", "embedding": [1, 0], "occurred": "2026-01-01"}\n'
+    )
+    run("retain", str(file), "--bank", "b", "--create", "--no-embed")
+
+    hits = json.loads(run("recall", "b", "k", "--no-embed", "--json")[1])["hits"]
+
+    assert [hit["text"] for hit in hits] == ["k is 2", "k is 1"]
+    assert [hit["variant_of"] for hit in hits] == [None, hits[0]["memory_id"]]
+
+
 def test_banks_are_created_listed_shown_and_dropped(run: Run) -> None:
     assert run("bank", "list")[1].startswith("There is no bank yet.")
     assert run("bank", "create", "b", "--fact-type", "rumour")[1] == 'created bank "b"\n'

@@ -60,7 +60,8 @@ def answer(
 
 def test_the_page_tells_how_the_answer_came_about(connection: psycopg.Connection[Any]) -> None:
     report, told = answer(connection, "Ana leads Atlas", "Ben left Atlas")
-    report = replace(report, degradations=(Degradation("arm", "because", "do this"),))
+    hits = (replace(report.hits[0], variant_of=7), *report.hits[1:])
+    report = replace(report, hits=hits, degradations=(Degradation("arm", "because", "do this"),))
 
     page = Elements(html.page("b", "Who leads Atlas in March 2026?", report, told))
 
@@ -72,6 +73,7 @@ def test_the_page_tells_how_the_answer_came_about(connection: psycopg.Connection
         "Ana leads Atlas",
         "happened 2026-03-05",
         "doc:Ben left Atlas",
+        "another state of 7",
         "no embedding given",
         "because. do this",
         "ms together",

@@ -671,6 +671,21 @@ def test_the_graph_is_planned_where_a_bank_has_edges(people: Connection) -> None
     assert (status("b"), status("empty")) == ("planned", "skipped")
 
 
+def test_whether_a_bank_has_edges_is_not_looked_up_where_a_name_has_mentions(
+    people: Connection,
+) -> None:
+    people.execute(
+        "create or replace function pgrecall_internal._has_edge(bank text) returns boolean"
+        " language sql stable return false"
+    )
+
+    def status(query: str) -> str:
+        [row] = [r for r in planned(people, bank="b", query=query) if r.arm == "graph"]
+        return str(row.status)
+
+    assert (status("Ana?"), status("who wrote?")) == ("planned", "skipped")
+
+
 @pytest.mark.parametrize(
     ("prefer", "first"), [("latest", "plan 3"), ("former", "plan 1"), ("relevant", None)]
 )

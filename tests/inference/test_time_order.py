@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -70,7 +71,7 @@ def test_the_embedding_is_not_asked_where_a_phrase_only_looks_like_a_state(
     for day, lot in [("2025-01-05", "at the mill"), ("2025-03-05", "by the river")]:
         pgrecall.retain("b", [{"text": f"Tom pays for the lot {lot}.", "occurred": day}])
 
-    def first(prefer: str | None = None) -> str:
+    def first(prefer: Literal["latest"] | None = None) -> str:
         return pgrecall.recall("b", text, rerank=False, prefer=prefer)[0].text
 
     assert "river" in first(prefer="latest")

@@ -138,9 +138,13 @@ def test_no_order_lifts_what_is_beyond_the_rows_of_a_source(
     assert [row.is_surplus for row in found] == [False] * 3 + [True] * 7
 
 
-@pytest.mark.parametrize("mode", ["blend", "replace"])
+@pytest.mark.parametrize(
+    # The lies are states of one fact, whose order a blend keeps.
+    ("mode", "first"),
+    [("blend", [1, 2, 3]), ("replace", [3, 2, 1])],
+)
 def test_no_reranker_lifts_what_is_beyond_the_rows_of_a_source(
-    crowd: Connection, mode: Any
+    crowd: Connection, mode: Any, first: list[int]
 ) -> None:
     def lied(_query: str, texts: Sequence[str]) -> list[float]:
         return [0.9 + n / 1000 if "Sunday" in text else 0.1 for n, text in enumerate(texts)]
@@ -161,7 +165,7 @@ def test_no_reranker_lifts_what_is_beyond_the_rows_of_a_source(
     assert [source for source, _ in in_sql].index("handbook") == 3
     assert [relevance for _, relevance in in_sql][4:] == [None] * 6
     assert [hit.source_id for hit in in_driver].index("handbook") == 3
-    assert [hit.fused_rank for hit in in_driver] == [3, 2, 1, *range(4, 11)]
+    assert [hit.fused_rank for hit in in_driver] == [*first, *range(4, 11)]
 
 
 def test_few_rows_of_any_source_stand_before_others_where_that_is_wanted(bank: Connection) -> None:

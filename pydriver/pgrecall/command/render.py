@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pgrecall.cluster.shards import ShardStatus
 
 WIDTH = 100
-_IDS = ("superseded_by", "conflicts_with")
+_IDS = ("superseded_by", "conflicts_with", "variant_of")
 
 
 def make_console(*, stderr: bool = False) -> Console:

@@ -260,6 +260,7 @@ def _origin(hit: Hit) -> Iterable[tuple[str, str]]:
         ("sources", "" if hit.proof_count in (None, 1) else str(hit.proof_count)),
         ("id", str(hit.memory_id)),
         ("contradicted by", ", ".join(map(str, hit.conflicts_with))),
+        ("another state of", str(hit.variant_of or "")),
     ):
         if value:
             yield name, value
