@@ -8324,15 +8324,18 @@ begin
   return exists (
     select from unnest(lexemes) as l
     -- A digit behind a letter, an underscore, or a dot between two letters or digits and as many:
-    -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05.
-    where  l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}'
+    -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05. Or a number
+    -- that is no year and not round, where few have it: issue 9291.
+    cross  join lateral (select l ~ '^(?!(19|20)[0-9]{2}$)(?![0-9]*00$)[0-9]{3,}$') as x(is_number)
+    where  (x.is_number or l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}')
       and  terms.counts[array_position(terms.dimensions, pgrecall_internal._dimension(l))]
-           between 1 and greatest(1, least(most, terms.documents / 20)));
+           between 1 and greatest(1, least(
+             case when x.is_number then 10 else most end, terms.documents / 20)));
 end;
 $$;
 comment on function pgrecall_internal._has_rare_identifier is
 'Whether one of the lexemes has the form of an identifier, and at most a twentieth of the '
-'memories, and no more than most, have it.';
+'memories, and no more than most, or ten where it is a number, have it.';
 
 create or replace function pgrecall_internal._semantic_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)
@@ -8655,8 +8658,8 @@ end;
 $$;
 comment on function pgrecall_internal._temporal_sql is
 'The search of a window as SQL: bank $1, as_of $2, filter $3, depth $4, window $5, embedding $6, '
-'model $7, slack $8, low and high cosine $9 and $10, memories about whom the query names $11: of '
-'these half of depth are returned, too. Without fact_types, $3 holds these.';
+'model $7, slack $8, low and high cosine $9 and $10, memories about whom the query names and those '
+'with its words $11: of these half of depth are returned, too. Without fact_types, $3 holds these.';
 
 -- The search without a filter, by occurred alone, is planned once a session, any other for each
 -- recall.
@@ -8699,7 +8702,9 @@ declare
   bank   constant pgrecall.bank := request.bank;
   model  constant text := coalesce(bank.embedding_model, '');
   during tstzrange := request.during;
-  about  constant bigint[] := coalesce((request.about).memory_ids, '{}');
+  -- What has the words is looked up as well: of a wide window the arm reads the latest alone.
+  about  constant bigint[] := coalesce((request.about).memory_ids, '{}') || array(
+    select h.memory_id from unnest(before) as h where h.arm = 'lexical' order by h.rank limit 50);
 begin
   result.is_run := during is not null;
   if is_planned then
@@ -16497,9 +16502,9 @@ begin atomic
          jsonb_object_agg(c.arm, case
            when c.via is null and c.named is null then jsonb_build_object(
              'rank', c.rank, 'score', c.score, 'contribution', c.contribution)
-           else jsonb_strip_nulls(jsonb_build_object(
-             'rank', c.rank, 'score', c.score, 'contribution', c.contribution, 'via', c.via,
-             'named', c.named)) end)
+           else jsonb_build_object(
+                  'rank', c.rank, 'score', c.score, 'contribution', c.contribution)
+                || jsonb_strip_nulls(jsonb_build_object('via', c.via, 'named', c.named)) end)
   from   fused f
   join   contributed c on c.memory_id = f.memory_id
   -- A condition on the window function alone ends it early.
@@ -17017,7 +17022,7 @@ begin
                  from   pgrecall.relation x
                  where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
                  limit  100) as relations,
-           u.score >= 0.5 * scores[1] as is_good,
+           u.score >= 0.5 * scores[1] as is_good, m.occurred is not null as is_dated,
            pgrecall_internal._trust(sources, m.source_id) as trust,
            coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
                     m.mentioned_at) as at
@@ -17056,7 +17061,7 @@ begin
     cross  join best b
     where  (b.subject = '{}' or r.entities && b.subject)
       and  (r.relations && b.relations
-            or r.is_good
+            or r.is_good and r.is_dated = b.is_dated
                and pgrecall_internal._is_alike(
                      request.bank, r.embedding <=> b.embedding,
                      r.lexical_weights <=> b.lexical_weights))
@@ -17088,24 +17093,42 @@ language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   is_path constant text := E'[<>*]|\x1ff[0-9]+\x1fe';
   best    constant jsonb := shares[1];
   words   constant double precision := best #>> '{lexical,score}';
-  meaning constant double precision := best #>> '{semantic,score}';
+  best_meaning constant double precision := best #>> '{semantic,score}';
   until   constant timestamptz := coalesce(upper(request.during), request.as_of);
   near    integer[];  -- places of rows that the question does not tell apart
   sorted  integer[];  -- of these, the states, in order
 begin
   -- Most recalls end here: of rows that differ, the arms tell.
   near := array(
-    select u.n::integer
-    from   unnest(shares[1:first], surplus[1:first]) with ordinality as u(arms, is_surplus, n)
-    where  abs((u.arms #>> '{lexical,score}')::double precision - words) <= 0.3
-      and  coalesce(abs((u.arms #>> '{semantic,score}')::double precision - meaning) <= 0.15, true)
-      and  u.arms ? 'key' = best ? 'key' and u.is_surplus is not true
-      and  coalesce(u.arms #>> '{graph,via}', '') !~ is_path
+    with alike as materialized (
+      select u.n::integer as n, u.meaning,
+             lag(u.meaning) over by_meaning - u.meaning > 0.05 as is_apart
+      from (
+        select x.*, (x.arms #>> '{semantic,score}')::double precision as meaning
+        from   unnest(shares[1:first], surplus[1:first])
+                 with ordinality as x(arms, is_surplus, n)
+      ) as u
+      where  abs((u.arms #>> '{lexical,score}')::double precision - words)
+             <= least(0.3, words / 10)
+        and  coalesce(abs(u.meaning - best_meaning) <= 0.15, best_meaning is null)
+        and  u.arms ? 'key' = best ? 'key' and u.is_surplus is not true
+        and  coalesce(u.arms #>> '{graph,via}', '') !~ is_path
+      window by_meaning as (order by u.meaning desc, u.n)
+    ),
+    part as (
+      select a.n, count(*) filter (where a.is_apart) over (order by a.meaning desc, a.n) as part
+      from   alike a
+    )
+    select p.n
+    from   part p
+    where  p.part = (select b.part from part b where b.n = 1)
+    order  by p.n
   );
   if near[1] <> 1 or cardinality(near) < 2 then
     return;
@@ -17126,7 +17149,7 @@ begin
              (request.bank).low_cosine, (request.bank).high_cosine) >= 0.85
   ),
   row as materialized (
-    select array_position(ids, a.memory_id) as n, m.source_id,
+    select array_position(ids, a.memory_id) as n, m.source_id, m.lexical_weights,
            array(select x.entity_id
                  from   pgrecall.mention x
                  where  x.bank_id = (request.bank).bank_id and x.memory_id = a.memory_id
@@ -17137,7 +17160,7 @@ begin
                     m.mentioned_at) as at
     from   alike a
     cross  join lateral (
-      select x.occurred, x.mentioned_at, x.source_id from pgrecall.memory x
+      select x.occurred, x.mentioned_at, x.source_id, x.lexical_weights from pgrecall.memory x
       where  x.bank_id = (request.bank).bank_id and x.memory_id = a.memory_id
       limit  1
     ) as m
@@ -17147,7 +17170,12 @@ begin
                                 case when r.at >= until then r.at end, r.at desc, r.n)
   into   near, sorted
   from   row r
-  join   row b on b.n = 1 and b.names = r.names;
+  join   row b on b.n = 1 and b.names = r.names
+  -- The same words in another order ("Ana manages Ben") are no other state; nor is what lies ahead
+  -- one of what lies behind, unless a window says which is asked for.
+  where  r.n = 1
+     or  coalesce(r.lexical_weights <=> b.lexical_weights > 0.000001, true)
+         and (request.during is not null or (r.at >= until) is not distinct from (b.at >= until));
   if cardinality(near) > 1 then
     states := array(
       select ids[s.n] from unnest(sorted) with ordinality as s(n, place) order by s.place);
@@ -17170,8 +17198,10 @@ comment on function pgrecall_internal._settled_states is
 'The fused rows, with the best row and other states of it, of the first rows, in the order of an '
 'answer; states holds their ids, or is null where the best row stands alone. Other states say '
 'nearly the same (similarity of the embeddings on the scale of the bank at least 0.85), and the '
-'question does not tell them apart: by its words (BM25 within 0.3; a word that half of the facts '
-'have is worth 0.7), its meaning (similarity within 0.15), a name, a key or a path. They are '
+'question does not tell them apart: by its words (BM25 within 0.3, and within a tenth; a word that '
+'half of the facts have is worth 0.7), its meaning (similarities without a gap of 0.05, within '
+'0.15), a name, a key or a path. The same words in another order, and without a window what lies '
+'ahead beside what lies behind, are no states of one thing. States are '
 'ordered by trust, then the latest first, up to now or the end of the window; what lies before the '
 'window, and then what follows it, comes last. Each takes the place and the score of one of them, '
 'with its own contributions in proportion, or equal ones where it had none.';
@@ -18415,6 +18445,7 @@ declare
     from   unnest(relevances) with ordinality as u(r, n)
     where  hits[u.n].is_surplus is not true);
   best     double precision := (select nullif(max(h.score), 0) from unnest(hits) as h);
+  named_states bigint[] := array(select h.variant_of from unnest(hits) as h);
   finals   double precision[];
   ordered  integer[];  -- places, in fused order, of hits with a relevance, by final score
   held     boolean[];  -- whether a hit has a path
@@ -18453,8 +18484,8 @@ begin
   -- path gave stays.
   with scored as materialized (
     select h.ordinality::integer as place, h.via,
-           case when is_blend then coalesce(h.variant_of, h.memory_id) else h.memory_id end
-             as variant,
+           case when is_blend and (h.variant_of is not null or h.memory_id = any (named_states))
+             then coalesce(h.variant_of, h.memory_id) else -h.ordinality end as variant,
            case when h.is_surplus is not true then 1 end
            * coalesce(boosts[h.ordinality], 1) * case when is_blend
              then (h.score - s.said * (1 - exp(6 * worth * (relevances[h.ordinality] - highest))))
@@ -18513,9 +18544,9 @@ comment on function pgrecall.rerank is
 'close together, as those of long texts about one subject, say little; at 0 the fused order stays. '
 'A row that a path led to (via) is not lowered, and never falls below its fused place; nor is the '
 'part of a score lowered that a key, a time window or a rare name gave. Rows with variant_of and '
-'the row that it names keep their order. With mode replace the relevance alone counts. A row '
-'without relevance keeps its place, as does one that untrusted_rows or source_rows put behind all '
-'others, and rows behind the last relevance stay behind. '
+'the row that it names share their places and scores in that order. With mode replace the '
+'relevance alone counts. A row without relevance keeps its place, as does one that untrusted_rows '
+'or source_rows put behind all others, and rows behind the last relevance stay behind. '
 'Errors: 22023 another mode, a relevance outside 0 to 1, a boost outside 0 to 1,000,000.';
 
 -- recall/why-not.sql

@@ -364,15 +364,18 @@ begin
   return exists (
     select from unnest(lexemes) as l
     -- A digit behind a letter, an underscore, or a dot between two letters or digits and as many:
-    -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05.
-    where  l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}'
+    -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05. Or a number
+    -- that is no year and not round, where few have it: issue 9291.
+    cross  join lateral (select l ~ '^(?!(19|20)[0-9]{2}$)(?![0-9]*00$)[0-9]{3,}$') as x(is_number)
+    where  (x.is_number or l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}')
       and  terms.counts[array_position(terms.dimensions, pgrecall_internal._dimension(l))]
-           between 1 and greatest(1, least(most, terms.documents / 20)));
+           between 1 and greatest(1, least(
+             case when x.is_number then 10 else most end, terms.documents / 20)));
 end;
 $$;
 comment on function pgrecall_internal._has_rare_identifier is
 'Whether one of the lexemes has the form of an identifier, and at most a twentieth of the '
-'memories, and no more than most, have it.';
+'memories, and no more than most, or ten where it is a number, have it.';
 
 create or replace function pgrecall_internal._semantic_arm(
   request pgrecall_internal.request, before pgrecall.arm_hit[], is_planned boolean)

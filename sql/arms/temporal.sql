@@ -143,8 +143,8 @@ end;
 $$;
 comment on function pgrecall_internal._temporal_sql is
 'The search of a window as SQL: bank $1, as_of $2, filter $3, depth $4, window $5, embedding $6, '
-'model $7, slack $8, low and high cosine $9 and $10, memories about whom the query names $11: of '
-'these half of depth are returned, too. Without fact_types, $3 holds these.';
+'model $7, slack $8, low and high cosine $9 and $10, memories about whom the query names and those '
+'with its words $11: of these half of depth are returned, too. Without fact_types, $3 holds these.';
 
 -- The search without a filter, by occurred alone, is planned once a session, any other for each
 -- recall.
@@ -187,7 +187,9 @@ declare
   bank   constant pgrecall.bank := request.bank;
   model  constant text := coalesce(bank.embedding_model, '');
   during tstzrange := request.during;
-  about  constant bigint[] := coalesce((request.about).memory_ids, '{}');
+  -- What has the words is looked up as well: of a wide window the arm reads the latest alone.
+  about  constant bigint[] := coalesce((request.about).memory_ids, '{}') || array(
+    select h.memory_id from unnest(before) as h where h.arm = 'lexical' order by h.rank limit 50);
 begin
   result.is_run := during is not null;
   if is_planned then

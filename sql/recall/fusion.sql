@@ -48,9 +48,9 @@ begin atomic
          jsonb_object_agg(c.arm, case
            when c.via is null and c.named is null then jsonb_build_object(
              'rank', c.rank, 'score', c.score, 'contribution', c.contribution)
-           else jsonb_strip_nulls(jsonb_build_object(
-             'rank', c.rank, 'score', c.score, 'contribution', c.contribution, 'via', c.via,
-             'named', c.named)) end)
+           else jsonb_build_object(
+                  'rank', c.rank, 'score', c.score, 'contribution', c.contribution)
+                || jsonb_strip_nulls(jsonb_build_object('via', c.via, 'named', c.named)) end)
   from   fused f
   join   contributed c on c.memory_id = f.memory_id
   -- A condition on the window function alone ends it early.

@@ -154,7 +154,7 @@ begin
                  from   pgrecall.relation x
                  where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
                  limit  100) as relations,
-           u.score >= 0.5 * scores[1] as is_good,
+           u.score >= 0.5 * scores[1] as is_good, m.occurred is not null as is_dated,
            pgrecall_internal._trust(sources, m.source_id) as trust,
            coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
                     m.mentioned_at) as at
@@ -193,7 +193,7 @@ begin
     cross  join best b
     where  (b.subject = '{}' or r.entities && b.subject)
       and  (r.relations && b.relations
-            or r.is_good
+            or r.is_good and r.is_dated = b.is_dated
                and pgrecall_internal._is_alike(
                      request.bank, r.embedding <=> b.embedding,
                      r.lexical_weights <=> b.lexical_weights))
@@ -225,24 +225,42 @@ language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   is_path constant text := E'[<>*]|\x1ff[0-9]+\x1fe';
   best    constant jsonb := shares[1];
   words   constant double precision := best #>> '{lexical,score}';
-  meaning constant double precision := best #>> '{semantic,score}';
+  best_meaning constant double precision := best #>> '{semantic,score}';
   until   constant timestamptz := coalesce(upper(request.during), request.as_of);
   near    integer[];  -- places of rows that the question does not tell apart
   sorted  integer[];  -- of these, the states, in order
 begin
   -- Most recalls end here: of rows that differ, the arms tell.
   near := array(
-    select u.n::integer
-    from   unnest(shares[1:first], surplus[1:first]) with ordinality as u(arms, is_surplus, n)
-    where  abs((u.arms #>> '{lexical,score}')::double precision - words) <= 0.3
-      and  coalesce(abs((u.arms #>> '{semantic,score}')::double precision - meaning) <= 0.15, true)
-      and  u.arms ? 'key' = best ? 'key' and u.is_surplus is not true
-      and  coalesce(u.arms #>> '{graph,via}', '') !~ is_path
+    with alike as materialized (
+      select u.n::integer as n, u.meaning,
+             lag(u.meaning) over by_meaning - u.meaning > 0.05 as is_apart
+      from (
+        select x.*, (x.arms #>> '{semantic,score}')::double precision as meaning
+        from   unnest(shares[1:first], surplus[1:first])
+                 with ordinality as x(arms, is_surplus, n)
+      ) as u
+      where  abs((u.arms #>> '{lexical,score}')::double precision - words)
+             <= least(0.3, words / 10)
+        and  coalesce(abs(u.meaning - best_meaning) <= 0.15, best_meaning is null)
+        and  u.arms ? 'key' = best ? 'key' and u.is_surplus is not true
+        and  coalesce(u.arms #>> '{graph,via}', '') !~ is_path
+      window by_meaning as (order by u.meaning desc, u.n)
+    ),
+    part as (
+      select a.n, count(*) filter (where a.is_apart) over (order by a.meaning desc, a.n) as part
+      from   alike a
+    )
+    select p.n
+    from   part p
+    where  p.part = (select b.part from part b where b.n = 1)
+    order  by p.n
   );
   if near[1] <> 1 or cardinality(near) < 2 then
     return;
@@ -263,7 +281,7 @@ begin
              (request.bank).low_cosine, (request.bank).high_cosine) >= 0.85
   ),
   row as materialized (
-    select array_position(ids, a.memory_id) as n, m.source_id,
+    select array_position(ids, a.memory_id) as n, m.source_id, m.lexical_weights,
            array(select x.entity_id
                  from   pgrecall.mention x
                  where  x.bank_id = (request.bank).bank_id and x.memory_id = a.memory_id
@@ -274,7 +292,7 @@ begin
                     m.mentioned_at) as at
     from   alike a
     cross  join lateral (
-      select x.occurred, x.mentioned_at, x.source_id from pgrecall.memory x
+      select x.occurred, x.mentioned_at, x.source_id, x.lexical_weights from pgrecall.memory x
       where  x.bank_id = (request.bank).bank_id and x.memory_id = a.memory_id
       limit  1
     ) as m
@@ -284,7 +302,12 @@ begin
                                 case when r.at >= until then r.at end, r.at desc, r.n)
   into   near, sorted
   from   row r
-  join   row b on b.n = 1 and b.names = r.names;
+  join   row b on b.n = 1 and b.names = r.names
+  -- The same words in another order ("Ana manages Ben") are no other state; nor is what lies ahead
+  -- one of what lies behind, unless a window says which is asked for.
+  where  r.n = 1
+     or  coalesce(r.lexical_weights <=> b.lexical_weights > 0.000001, true)
+         and (request.during is not null or (r.at >= until) is not distinct from (b.at >= until));
   if cardinality(near) > 1 then
     states := array(
       select ids[s.n] from unnest(sorted) with ordinality as s(n, place) order by s.place);
@@ -307,8 +330,10 @@ comment on function pgrecall_internal._settled_states is
 'The fused rows, with the best row and other states of it, of the first rows, in the order of an '
 'answer; states holds their ids, or is null where the best row stands alone. Other states say '
 'nearly the same (similarity of the embeddings on the scale of the bank at least 0.85), and the '
-'question does not tell them apart: by its words (BM25 within 0.3; a word that half of the facts '
-'have is worth 0.7), its meaning (similarity within 0.15), a name, a key or a path. They are '
+'question does not tell them apart: by its words (BM25 within 0.3, and within a tenth; a word that '
+'half of the facts have is worth 0.7), its meaning (similarities without a gap of 0.05, within '
+'0.15), a name, a key or a path. The same words in another order, and without a window what lies '
+'ahead beside what lies behind, are no states of one thing. States are '
 'ordered by trust, then the latest first, up to now or the end of the window; what lies before the '
 'window, and then what follows it, comes last. Each takes the place and the score of one of them, '
 'with its own contributions in proportion, or equal ones where it had none.';

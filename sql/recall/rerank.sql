@@ -21,6 +21,7 @@ declare
     from   unnest(relevances) with ordinality as u(r, n)
     where  hits[u.n].is_surplus is not true);
   best     double precision := (select nullif(max(h.score), 0) from unnest(hits) as h);
+  named_states bigint[] := array(select h.variant_of from unnest(hits) as h);
   finals   double precision[];
   ordered  integer[];  -- places, in fused order, of hits with a relevance, by final score
   held     boolean[];  -- whether a hit has a path
@@ -59,8 +60,8 @@ begin
   -- path gave stays.
   with scored as materialized (
     select h.ordinality::integer as place, h.via,
-           case when is_blend then coalesce(h.variant_of, h.memory_id) else h.memory_id end
-             as variant,
+           case when is_blend and (h.variant_of is not null or h.memory_id = any (named_states))
+             then coalesce(h.variant_of, h.memory_id) else -h.ordinality end as variant,
            case when h.is_surplus is not true then 1 end
            * coalesce(boosts[h.ordinality], 1) * case when is_blend
              then (h.score - s.said * (1 - exp(6 * worth * (relevances[h.ordinality] - highest))))
@@ -119,7 +120,7 @@ comment on function pgrecall.rerank is
 'close together, as those of long texts about one subject, say little; at 0 the fused order stays. '
 'A row that a path led to (via) is not lowered, and never falls below its fused place; nor is the '
 'part of a score lowered that a key, a time window or a rare name gave. Rows with variant_of and '
-'the row that it names keep their order. With mode replace the relevance alone counts. A row '
-'without relevance keeps its place, as does one that untrusted_rows or source_rows put behind all '
-'others, and rows behind the last relevance stay behind. '
+'the row that it names share their places and scores in that order. With mode replace the '
+'relevance alone counts. A row without relevance keeps its place, as does one that untrusted_rows '
+'or source_rows put behind all others, and rows behind the last relevance stay behind. '
 'Errors: 22023 another mode, a relevance outside 0 to 1, a boost outside 0 to 1,000,000.';

@@ -181,9 +181,10 @@ class FirstPlaces:
 
 def _with_states_in_order(ordered: Sequence[Hit]) -> list[Hit]:
     """Let other states of one hit share their places in fused order."""
-    places: dict[int, list[int]] = {}
+    places: dict[int, list[int]] = {hit.variant_of: [] for hit in ordered if hit.variant_of}
     for place, hit in enumerate(ordered):
-        places.setdefault(hit.variant_of or hit.memory_id, []).append(place)
+        if (state := hit.variant_of or hit.memory_id) in places:
+            places[state].append(place)
     kept = [*ordered]
     for shared in places.values():
         states = sorted((ordered[place] for place in shared), key=lambda hit: hit.fused_rank)
