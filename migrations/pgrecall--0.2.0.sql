@@ -17022,7 +17022,7 @@ begin
                  from   pgrecall.relation x
                  where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
                  limit  100) as relations,
-           u.score >= 0.5 * scores[1] as is_good, m.occurred is not null as is_dated,
+           u.score >= 0.5 * scores[1] as is_good,
            pgrecall_internal._trust(sources, m.source_id) as trust,
            coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
                     m.mentioned_at) as at
@@ -17061,7 +17061,7 @@ begin
     cross  join best b
     where  (b.subject = '{}' or r.entities && b.subject)
       and  (r.relations && b.relations
-            or r.is_good and r.is_dated = b.is_dated
+            or r.is_good
                and pgrecall_internal._is_alike(
                      request.bank, r.embedding <=> b.embedding,
                      r.lexical_weights <=> b.lexical_weights))

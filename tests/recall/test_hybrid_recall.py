@@ -828,6 +828,11 @@ def test_an_empty_bank_answers_with_nothing(connection: Connection) -> None:
         ("U.S.", False),
         ("10.25", False),
         ("2026-03-05", False),
+        ("9291", True),
+        ("#9521", True),
+        ("91", False),
+        ("1998", False),
+        ("45000", False),
     ],
 )
 def test_embeddings_are_doubted_beside_a_rare_identifier(

@@ -129,6 +129,23 @@ def test_a_window_is_searched_for_facts_about_who_is_named(connection: Connectio
     assert before not in named
 
 
+def test_a_window_is_searched_for_what_has_the_words(connection: Connection) -> None:
+    create(connection)
+    kraken = {"text": "the kraken woke", "embedding": FAR, "occurred": "2026-03-02"}
+    (woke, slept) = retain(connection, [kraken, kraken | {"occurred": "2026-01-02"}])
+    # More than a window is searched for, and all of them begin later.
+    retain(connection, crowd(1100, occurred="2026-03-20"))
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+    options = {"embedding": ASKED, "during": "[2026-03-01, 2026-04-01)"}
+
+    said = of_arm(connection, "temporal", "What did the kraken do in March?", **options)
+    unsaid = of_arm(connection, "temporal", "What was done in March?", **options)
+
+    assert woke in said
+    assert slept not in said
+    assert woke not in unsaid
+
+
 def test_a_hub_leads_to_its_newest_facts_where_there_is_nothing_else(
     connection: Connection,
 ) -> None:
