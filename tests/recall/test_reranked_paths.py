@@ -88,7 +88,9 @@ def test_what_a_key_a_window_or_a_rare_name_gave_is_not_lowered_by_a_text(
 def test_rows_without_an_id_or_with_the_same_one_are_no_states_of_each_other(
     connection: Connection,
 ) -> None:
-    hits = [{"memory_id": of, "score": 1.0, "arms": {}} for of in (None, 2, 3)]
+    hits: list[dict[str, Any]] = [
+        {"memory_id": of, "score": 1.0, "arms": {}} for of in (None, 2, 3)
+    ]
 
     assert list(reranked(connection, [0.1, 0.2, 0.9], [1, 1, 1], hits=hits)) == [3, 2, None]
     hits[0]["memory_id"] = 2
