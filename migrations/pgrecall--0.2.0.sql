@@ -17099,7 +17099,7 @@ declare
   is_path constant text := E'[<>*]|\x1ff[0-9]+\x1fe';
   best    constant jsonb := shares[1];
   words   constant double precision := best #>> '{lexical,score}';
-  best_meaning constant double precision := best #>> '{semantic,score}';
+  means   constant double precision := best #>> '{semantic,score}';
   until   constant timestamptz := coalesce(upper(request.during), request.as_of);
   near    integer[];  -- places of rows that the question does not tell apart
   sorted  integer[];  -- of these, the states, in order
@@ -17116,7 +17116,7 @@ begin
       ) as u
       where  abs((u.arms #>> '{lexical,score}')::double precision - words)
              <= least(0.3, words / 10)
-        and  coalesce(abs(u.meaning - best_meaning) <= 0.15, best_meaning is null)
+        and  coalesce(abs(u.meaning - means) <= 0.15, num_nonnulls(u.meaning, means) = 0)
         and  u.arms ? 'key' = best ? 'key' and u.is_surplus is not true
         and  coalesce(u.arms #>> '{graph,via}', '') !~ is_path
       window by_meaning as (order by u.meaning desc, u.n)
@@ -17201,10 +17201,10 @@ comment on function pgrecall_internal._settled_states is
 'question does not tell them apart: by its words (BM25 within 0.3, and within a tenth; a word that '
 'half of the facts have is worth 0.7), its meaning (similarities without a gap of 0.05, within '
 '0.15), a name, a key or a path. The same words in another order, and without a window what lies '
-'ahead beside what lies behind, are no states of one thing. States are '
-'ordered by trust, then the latest first, up to now or the end of the window; what lies before the '
-'window, and then what follows it, comes last. Each takes the place and the score of one of them, '
-'with its own contributions in proportion, or equal ones where it had none.';
+'ahead beside what lies behind, are no states of one thing. States are ordered by trust, then the '
+'latest first, up to now or the end of the window; what lies before the window, and then what '
+'follows it, comes last. Each takes the place and the score of one of them, with its own '
+'contributions in proportion, or equal ones where it had none.';
 
 -- recall/prepare.sql
 -- Preparation of a question before it is embedded: the text to embed, the time settings of the
@@ -17764,7 +17764,7 @@ begin
   where  m.valid_from > request.as_of and (m.valid_to is null or m.valid_to > now());
   if late > 0 and first is not null then
     reports[first].reason := concat_ws('; ', reports[first].reason, format(
-      'memories that were not known yet at %s are left out: %s%s', request.as_of, late,
+      'memories of the bank that were not known yet at %s are left out: %s%s', request.as_of, late,
       case late when most then ' or more' end));
     if not is_found then
       reports[first].hint := coalesce(reports[first].hint,

@@ -96,7 +96,7 @@ begin
   where  m.valid_from > request.as_of and (m.valid_to is null or m.valid_to > now());
   if late > 0 and first is not null then
     reports[first].reason := concat_ws('; ', reports[first].reason, format(
-      'memories that were not known yet at %s are left out: %s%s', request.as_of, late,
+      'memories of the bank that were not known yet at %s are left out: %s%s', request.as_of, late,
       case late when most then ' or more' end));
     if not is_found then
       reports[first].hint := coalesce(reports[first].hint,
