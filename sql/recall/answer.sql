@@ -79,11 +79,7 @@ declare
   most  constant integer := 1000;
   late  integer;
   first integer := (
-    select r.n from unnest(reports) with ordinality as r(arm, status, reason, rows, best_score,
-                                                         milliseconds, indexes, hint, n)
-    where  r.status = 'ran'
-    order  by r.n
-    limit  1);
+    select min(n) from generate_subscripts(reports, 1) as n where reports[n].status = 'ran');
 begin
   select count(*) into late
   from (

@@ -127,6 +127,15 @@ comment on function pgrecall_internal._reordered is
 'are a half-life and a time. Ties are ordered as in states, then by recency, then id. collapse '
 'keeps the best row of each source_id. _diverse_order() comes last.';
 
+create or replace function pgrecall_internal._began_at(
+  occurred tstzrange, mentioned_at timestamptz)
+returns timestamptz
+language sql immutable parallel safe
+return coalesce(case when isfinite(lower(occurred)) then lower(occurred) end, mentioned_at);
+comment on function pgrecall_internal._began_at is
+'From when a state holds: the beginning of what happened, or when it was said where that is '
+'unknown.';
+
 create or replace function pgrecall_internal._preferred_order(
   request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[],
   surplus boolean[])
@@ -156,8 +165,7 @@ begin
                  limit  100) as relations,
            u.score >= 0.5 * scores[1] as is_good,
            pgrecall_internal._trust(sources, m.source_id) as trust,
-           coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
-                    m.mentioned_at) as at
+           pgrecall_internal._began_at(m.occurred, m.mentioned_at) as at
     from   unnest(ids[1:50], scores[1:50], surplus[1:50])
              with ordinality as u(id, score, is_surplus, n)
     cross  join lateral (
@@ -262,7 +270,7 @@ begin
     where  p.part = (select b.part from part b where b.n = 1)
     order  by p.n
   );
-  if near[1] <> 1 or cardinality(near) < 2 then
+  if cardinality(near) < 2 then
     return;
   end if;
   -- Vectors are read in one scan: one for each row takes several times as long.
@@ -288,8 +296,7 @@ begin
                    and  x.entity_id = any (array(
                           select q.entity_id from unnest(request.named) as q))
                  order  by x.entity_id) as names,
-           coalesce(case when isfinite(lower(m.occurred)) then lower(m.occurred) end,
-                    m.mentioned_at) as at
+           pgrecall_internal._began_at(m.occurred, m.mentioned_at) as at
     from   alike a
     cross  join lateral (
       select x.occurred, x.mentioned_at, x.source_id, x.lexical_weights from pgrecall.memory x

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import Any
 
-from pgrecall.adapters import missing
+from pgrecall.adapters import LONGEST, missing
 
 try:
     from google.adk.memory import BaseMemoryService
@@ -19,9 +19,6 @@ except ImportError as error:
 from pgrecall.aio import AsyncRecall
 from pgrecall.errors import BankNotFound, EmptyQuery
 from pgrecall.rows import Hit
-
-LONGEST = 100_000
-"""Characters of a message; a longer text is stored as several."""
 
 
 class PgrecallMemoryService(BaseMemoryService):
@@ -84,6 +81,7 @@ class PgrecallMemoryService(BaseMemoryService):
                 message = {"speaker": event.author, "sent_at": said.isoformat()}
                 if session_id:
                     message["session"] = session_id
+                # A longer text is stored as several messages.
                 pieces = [text[n : n + LONGEST] for n in range(0, len(text), LONGEST)]
                 messages += [{**message, "text": piece} for piece in pieces if piece.strip()]
         bank = bank_of(app_name, user_id)

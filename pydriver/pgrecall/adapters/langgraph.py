@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from pgrecall.adapters import missing, sources
+from pgrecall.adapters import LONGEST, missing, sources
 
 try:
     from langgraph.store.base import (
@@ -32,8 +32,6 @@ from pgrecall.client import Recall
 from pgrecall.rows import Hit, Memory
 
 PAGE = 10_000
-SEARCHED = 100_000
-"""Characters of a value that are searched: the most that a fact can have."""
 
 
 class PgrecallStore(BaseStore):
@@ -113,7 +111,7 @@ class PgrecallStore(BaseStore):
             text for field in fields for text in get_text_at_path(op.value, tokenize_path(field))
         ]
         text = "\n".join(filter(None, said))
-        return (text if text.strip() else json.dumps(op.value, ensure_ascii=False))[:SEARCHED]
+        return (text if text.strip() else json.dumps(op.value, ensure_ascii=False))[:LONGEST]
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         conditions = [_within(op.namespace_prefix), *of_mapping(op.filter or {}, "metadata.value")]

@@ -27,10 +27,10 @@ except ImportError as error:
     raise missing("llama-index", error) from error
 
 from pgrecall.adapters.conditions import Condition, all_of, narrowed, of_mapping
+from pgrecall.adapters.sources import LIMIT
 from pgrecall.client import Recall
 from pgrecall.rows import Hit, Memory
 
-LIMIT = 100_000
 ALL = {"similarity_floor": -1.0}
 """A vector store returns top_k nodes even if they hardly match the question."""
 _ID = "_node_id"
