@@ -34,7 +34,7 @@ class _Words:
         last: Adjectives for the latest state where the question asks for the thing itself.
         first: Adjectives for a former state there.
         asked: The question word and the verb of such a question.
-        units: Units of time and other nouns that have no states: "last week", "first name".
+        units: Units of time and other nouns that have no states: "last week", "one thing".
 
     """
 
@@ -61,13 +61,14 @@ _LANGUAGES = {
         ),
         neither=(
             r"now (?:and (?:then|again)|that)|(?:from|by|until|till|up to|just) now|at the latest"
+            r"|(?:first|last) names?"
             r"|the UNIT before|(?:ever|never) (?:\w+ ){1,4}before|\w+'(?:s|re|m) used to"
             r"|(?:gets?|got|be|been|is|are|am|was|were) (?:(?!who|that|which)\w+ ){0,3}used to"
         ),
         last=r"last|final",
         first=r"first|old",
         asked=r"(?:what|which|where)(?: is| are| was| were|'s)",
-        units=r"(?:time|date|day|week|month|quarter|year|season|night|name|one|thing)s?",
+        units=r"(?:time|date|day|week|month|quarter|year|season|night|one|thing)s?",
     ),
     "de": _Words(
         latest=(
@@ -103,12 +104,12 @@ _LANGUAGES = {
         neither=(
             r"(?:todavía|aún) (?:no|más|así)|(?:hasta|desde|de|a partir de) ahora"
             r"|antes (?:del?|que|posible|o después)|cuanto antes|UNIT antes|anterior al?"
-            r"|al principio del?|UNIT (?:anterior|actual)(?:es)?"
+            r"|al principio del?|UNIT (?:anterior|actual)(?:es)?|primer nombre"
         ),
         last=r"[uú]ltim[oa]s?",
         first=r"primera?s?|antigu[oa]s?",
         asked=r"(?:cuál|qué|dónde) (?:es|era|fue|está|estaba)",
-        units=r"vez|veces|hora|fecha|día|noche|tarde|semana|mes|trimestre|año|siglo|nombre",
+        units=r"vez|veces|hora|fecha|día|noche|tarde|semana|mes|trimestre|año|siglo",
     ),
     "fr": _Words(
         latest=(
@@ -130,7 +131,7 @@ _LANGUAGES = {
         last=r"derni(?:er|ère)s?",
         first=r"premi(?:er|ère)s?|ancien(?:ne)?s?",
         asked=r"(?:quel(?:le)?s?|où) (?:est|sont|était|étaient)",
-        units=r"fois|heure|date|jour|nuit|soir|semaine|mois|trimestre|année?|siècle|nom",
+        units=r"fois|heure|date|jour|nuit|soir|semaine|mois|trimestre|année?|siècle",
     ),
     "it": _Words(
         latest=(
@@ -146,12 +147,12 @@ _LANGUAGES = {
         neither=(
             r"(?:un'|che |\d+ )ora|(?:fino ad|da) (?:ora|adesso)|non(?: \w+)? ancora"
             r"|ancora (?:una?|più|meno)|all'inizio d\w+|precedente a\w?"
-            r"|UNIT (?:precedente|attuale)|(?:la|una) prima|prima (?:di|del\w*|che)"
+            r"|UNIT (?:precedente|attuale)|(?:la|una) prima|prima (?:di|del\w*|che)|primo nome"
         ),
         last=r"ultim[oa]",
         first=r"prim[oa]|vecchi[oa]",
         asked=r"(?:qual|cosa|che cosa|dove|dov') ?(?:è|era|sono|erano)",
-        units=r"volta|ora|data|giorno|notte|sera|settimana|mese|trimestre|anno|secolo|nome",
+        units=r"volta|ora|data|giorno|notte|sera|settimana|mese|trimestre|anno|secolo",
     ),
     "nl": _Words(
         latest=(
@@ -166,12 +167,12 @@ _LANGUAGES = {
         ),
         neither=(
             r"nu en dan|(?:tot|vanaf|van|net) nu|nu eenmaal|vroeger dan|niet meer dan"
-            r"|in het begin van|huidige UNIT|voor het (?:eerst|laatst)"
+            r"|in het begin van|huidige UNIT|eerste naam|voor het (?:eerst|laatst)"
         ),
         last=r"laatste",
         first=r"eerste|oude?",
         asked=r"(?:wat|waar|welke?) (?:is|zijn|was|waren)",
-        units=r"keer|tijd|datum|uur|dag|nacht|avond|week|maand|kwartaal|jaar|eeuw|naam",
+        units=r"keer|tijd|datum|uur|dag|nacht|avond|week|maand|kwartaal|jaar|eeuw",
     ),
     "pt": _Words(
         latest=(
@@ -186,12 +187,12 @@ _LANGUAGES = {
         neither=(
             r"ainda (?:não|mais|bem|assim|que)|(?:até|de|a partir de) agora|agora que"
             r"|antes (?:d[eoa]s?|que)|quanto antes|anterior (?:ao?|à)|no início d\w+"
-            r"|UNIT (?:anterior|atual)"
+            r"|UNIT (?:anterior|atual)|(?:primeiro|último) nome"
         ),
         last=r"últim[oa]s?",
         first=r"primeir[oa]s?|antig[oa]s?",
         asked=r"(?:qual|quais|onde) (?:é|são|era|eram|foi|ficava?)",
-        units=r"vez|hora|data|dia|noite|semana|mês|trimestre|ano|século|nome",
+        units=r"vez|hora|data|dia|noite|semana|mês|trimestre|ano|século",
     ),
 }
 
