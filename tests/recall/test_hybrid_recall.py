@@ -859,3 +859,23 @@ def test_embeddings_are_doubted_beside_a_rare_identifier(
     assert vote(query="what is note") == pytest.approx(1 / 61)
     found = recall(connection, **asked)[:2]
     assert not is_one or {row.text for row in found} == {fact["text"] for fact in far}
+
+
+@pytest.mark.parametrize(
+    ("identifier", "having", "is_one"),
+    [("9291", 10, True), ("9291", 11, False), ("E-47821", 11, True)],
+)
+def test_a_number_that_more_than_ten_facts_have_is_no_identifier(
+    connection: Connection, identifier: str, having: int, is_one: bool
+) -> None:
+    create(connection)
+    # A twentieth of the facts are more than 11.
+    beside = [{"text": f"Note {n} is of a pump", "embedding": [1, 0, 0]} for n in range(240)]
+    texts = [f"Pump {identifier} is in row {n}" for n in range(having)]
+    retain(connection, [*beside, *({"text": text, "embedding": [0.3, 0, 1]} for text in texts)])
+    call(connection, "refresh_statistics", bank="b")
+
+    query = f"what is {identifier}"
+    said = explain(connection, bank="b", query=query, embedding=[1, 0, 0])["semantic"]
+
+    assert ("hardly do" in said.reason) == is_one

@@ -223,6 +223,27 @@ def test_what_a_path_led_to_is_told_apart(
     assert colours(connection, "why did it rain over the harbour?") == order
 
 
+@pytest.mark.parametrize(("kept", "first"), [("VX-77", "c8"), ("VX-78", "blue")])
+def test_what_a_fact_about_who_is_named_led_to_is_told_apart(
+    connection: Connection, kept: str, first: str
+) -> None:
+    keeper = {"text": "she keeps an old boat", "embedding": [0, 0, 1], "mentioned_at": OLD}
+    create(connection, embedding_dimensions=3)
+    retain(
+        connection,
+        [
+            *(fact(f"c{n}", f"2024-01-0{n}", 0.5) for n in range(1, 9)),
+            fact("blue", NEW, 0.53, entities=["VX-77"]),
+            keeper | {"entities": ["Ana", kept]},
+        ],
+    )
+
+    # Of the weight of the graph only so much that the states come before what led to them.
+    found = colours(connection, "which harbour has Ana?", graph_steps=3, weights={"graph": 0.1})
+
+    assert found.split()[0] == first
+
+
 def test_a_name_that_no_text_has_tells_facts_apart(connection: Connection) -> None:
     she, he = (fact(of, at, entities=[who]) for of, at, who in OWNERS)
     fill(connection, she, he)
