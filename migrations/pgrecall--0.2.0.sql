@@ -3513,6 +3513,22 @@ $$;
 comment on function pgrecall_internal._check_text is
 'Raises 22023 when a text is longer than 100,000 characters.';
 
+create or replace function pgrecall_internal._check_tags(tags text[])
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if exists (select from unnest(tags) as u where u is null) then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'tags must not contain null',
+      hint    = 'Leave it out of the list. tags => null stands for no condition.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_tags is
+'Raises 22023 when one of the tags is null.';
+
 create or replace function pgrecall_internal._check_array(name text, value jsonb)
 returns void
 language plpgsql immutable parallel safe
@@ -7411,6 +7427,9 @@ begin
   request.all_types := pgrecall_internal._fact_types(bank, fact_types);
   request.is_whole := fact_types is null;
   request.fact_types := request.all_types;
+  if tags is not null then
+    perform pgrecall_internal._check_tags(tags);
+  end if;
   request.filter := pgrecall_internal._parsed_filter(filter);
   request.filter := pgrecall_internal._whole_filter(
     request.filter, tags, during, request.options);
@@ -14942,6 +14961,7 @@ declare
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 100000);
+  perform pgrecall_internal._check_tags(tags);
   span := pgrecall_internal._range_of_period(during);
   condition := pgrecall_internal._whole_filter(
     pgrecall_internal._parsed_filter(filter), tags, span,

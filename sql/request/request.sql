@@ -289,6 +289,9 @@ begin
   request.all_types := pgrecall_internal._fact_types(bank, fact_types);
   request.is_whole := fact_types is null;
   request.fact_types := request.all_types;
+  if tags is not null then
+    perform pgrecall_internal._check_tags(tags);
+  end if;
   request.filter := pgrecall_internal._parsed_filter(filter);
   request.filter := pgrecall_internal._whole_filter(
     request.filter, tags, during, request.options);

@@ -53,6 +53,22 @@ $$;
 comment on function pgrecall_internal._check_text is
 'Raises 22023 when a text is longer than 100,000 characters.';
 
+create or replace function pgrecall_internal._check_tags(tags text[])
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+  if exists (select from unnest(tags) as u where u is null) then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'tags must not contain null',
+      hint    = 'Leave it out of the list. tags => null stands for no condition.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_tags is
+'Raises 22023 when one of the tags is null.';
+
 create or replace function pgrecall_internal._check_array(name text, value jsonb)
 returns void
 language plpgsql immutable parallel safe

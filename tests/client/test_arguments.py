@@ -59,6 +59,7 @@ def recall() -> Recall:
         ({"boosts": {"recency": "x"}}, "the boost \"recency\" must be a number, not 'x'", "0.5"),
         ({"tags": 5}, "tags must be a list of texts, not 5", "list"),
         ({"tags": ["a", 5]}, "tags must be a list of texts, not ['a', 5]", "list"),
+        ({"tags": ["a", None]}, "tags must be a list of texts, not ['a', None]", "list"),
         (
             {"fact_types": {"event": 1}},
             "fact_types must be a list of texts, not {'event': 1}",

@@ -613,6 +613,7 @@ NOTHING = "nothing to recall by: the query is empty and there is no embedding"
         ),
         ({"fact_types": ["rumour"]}, "RC008", 'bank "b" has no fact type "rumour"'),
         ({"fact_types": ["world", None]}, "RC008", "fact_types must not contain null"),
+        ({"tags": ["ops", None]}, "22023", "tags must not contain null"),
         ({"arms": ["magic"]}, "RC009", 'unknown arm "magic"'),
         ({"arms": []}, "RC009", "arms is empty"),
         ({"weights": {"magic": 1}}, "RC009", 'unknown arm "magic" in weights'),

@@ -117,6 +117,11 @@ def test_pages_follow_one_another(bank: Connection, arguments: dict[str, Any]) -
     assert len(whole) > 1
 
 
+def test_a_null_among_tags_is_an_error_that_says_so(bank: Connection) -> None:
+    with refused(bank, "22023", "tags must not contain null", "Leave it out of the list"):
+        call(bank, "list_memories", bank="b", tags=["home", None])
+
+
 def test_what_has_ended_is_listed_where_it_is_asked_for(bank: Connection) -> None:
     ended = id_of(bank, "Bo likes tea")
     call(bank, "supersede", bank="b", memory_id=ended)
