@@ -17772,23 +17772,33 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   most  constant integer := 1000;
-  late  integer;
+  ids   bigint[];  -- of the memories stored last, those that became known later and still hold
+  late  integer;   -- how many of them the recall asks for
+  asked pgrecall_internal.request := request;  -- as of now
   first integer := (
     select min(n) from generate_subscripts(reports, 1) as n where reports[n].status = 'ran');
 begin
-  select count(*) into late
-  from (
-    select x.valid_from, x.valid_to
-    from   pgrecall.memory x
-    where  x.bank_id = (request.bank).bank_id
-    order  by x.bank_id desc, x.memory_id desc
-    limit  most
-  ) as m
-  where  m.valid_from > request.as_of and (m.valid_to is null or m.valid_to > now());
+  ids := array(
+    select m.memory_id
+    from (
+      select x.memory_id, x.valid_from, x.valid_to
+      from   pgrecall.memory x
+      where  x.bank_id = (request.bank).bank_id
+      order  by x.bank_id desc, x.memory_id desc
+      limit  most
+    ) as m
+    where  m.valid_from > request.as_of and (m.valid_to is null or m.valid_to > now())
+  );
+  late := cardinality(ids);
+  if late > 0 and not (request.is_whole and request.filter is null) then
+    asked.as_of := now();
+    asked.fact_types := request.all_types;
+    late := cardinality(pgrecall_internal._visible_places(asked, ids, most));
+  end if;
   if late > 0 and first is not null then
     reports[first].reason := concat_ws('; ', reports[first].reason, format(
-      'memories of the bank that were not known yet at %s are left out: %s%s', request.as_of, late,
-      case late when most then ' or more' end));
+      'memories that were not known yet at %s are left out: %s%s', request.as_of, late,
+      case cardinality(ids) when most then ' or more' end));
     if not is_found then
       reports[first].hint := coalesce(reports[first].hint,
         'A memory is known from when it was stored, or from its mentioned_at where that is '
@@ -17800,7 +17810,8 @@ end;
 $$;
 comment on function pgrecall_internal._late_reports is
 'The reports of a run as of a time in the past. The reason of the first arm that ran says how many '
-'of the 1,000 memories stored last became known later. If nothing was found there is a hint, too.';
+'of the 1,000 memories stored last became known later, of those that have the fact types and pass '
+'the filter of the recall. If nothing was found there is a hint, too.';
 
 create or replace function pgrecall_internal._path_prefix(via jsonb, memory_id bigint)
 returns table (id text, place bigint)

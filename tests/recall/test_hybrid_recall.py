@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -815,6 +816,35 @@ def test_an_empty_bank_answers_with_nothing(connection: Connection) -> None:
 
     assert recall(connection, **FULL) == []
     assert {row.rows for row in explain(connection, **FULL).values()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("scope", "count"),
+    [
+        ({}, "3"),
+        ({"fact_types": ["event"]}, "1"),
+        ({"tags": ["a", "c"]}, "2"),
+        ({"filter": "confidence < 0.8"}, "1"),
+        ({"tags": ["a"], "filter": "confidence < 0.8"}, None),
+    ],
+)
+def test_a_report_counts_what_was_not_known_yet_of_what_is_asked_for(
+    connection: Connection, scope: dict[str, Any], count: str | None
+) -> None:
+    create(connection)
+    late: list[dict[str, Any]] = [
+        {"text": "Ana moved", "tags": ["a"]},
+        {"text": "Bo moved", "tags": ["b", "c"], "confidence": 0.5},
+        {"text": "Cy moved", "fact_type": "event"},
+    ]
+    retain(connection, [*late, {"text": "Dot moved", "mentioned_at": "2020-01-01", "tags": ["a"]}])
+
+    found = explain(connection, bank="b", query="who moved?", as_of="2024-06-01", **scope)
+
+    said = " ".join(row.reason or "" for row in found.values())
+    assert re.findall("not known yet at .* are left out: ([^ ]+)", said) == (
+        [count] if count else []
+    )
 
 
 @pytest.mark.parametrize(
