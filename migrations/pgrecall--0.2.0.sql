@@ -3513,21 +3513,22 @@ $$;
 comment on function pgrecall_internal._check_text is
 'Raises 22023 when a text is longer than 100,000 characters.';
 
-create or replace function pgrecall_internal._check_tags(tags text[])
+create or replace function pgrecall_internal._check_elements(
+  name text, elements text[], all_of text, code text default '22023')
 returns void
 language plpgsql immutable parallel safe
 as $$
 begin
-  if exists (select from unnest(tags) as u where u is null) then
+  if exists (select from unnest(elements) as u where u is null) then
     raise exception using
-      errcode = 'invalid_parameter_value',
-      message = 'tags must not contain null',
-      hint    = 'Leave it out of the list. tags => null stands for no condition.';
+      errcode = code,
+      message = format('%s must not contain null', name),
+      hint    = format('Leave it out of the list. %s => null stands for %s.', name, all_of);
   end if;
 end;
 $$;
-comment on function pgrecall_internal._check_tags is
-'Raises 22023 when one of the tags is null.';
+comment on function pgrecall_internal._check_elements is
+'Raises an error with that code when an element is null; all_of says what null stands for.';
 
 create or replace function pgrecall_internal._check_array(name text, value jsonb)
 returns void
@@ -4615,12 +4616,7 @@ begin
       order  by t.fact_type
     );
   end if;
-  if exists (select from unnest(fact_types) as u where u is null) then
-    raise exception using
-      errcode = 'RC008',
-      message = 'fact_types must not contain null',
-      hint    = 'Leave it out of the list. fact_types => null stands for all types.';
-  end if;
+  perform pgrecall_internal._check_elements('fact_types', fact_types, 'all types', 'RC008');
   select array_agg(t.fact_type order by t.fact_type)
   into   known
   from   pgrecall.fact_type t
@@ -7428,7 +7424,7 @@ begin
   request.is_whole := fact_types is null;
   request.fact_types := request.all_types;
   if tags is not null then
-    perform pgrecall_internal._check_tags(tags);
+    perform pgrecall_internal._check_elements('tags', tags, 'no condition');
   end if;
   request.filter := pgrecall_internal._parsed_filter(filter);
   request.filter := pgrecall_internal._whole_filter(
@@ -14961,7 +14957,7 @@ declare
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 100000);
-  perform pgrecall_internal._check_tags(tags);
+  perform pgrecall_internal._check_elements('tags', tags, 'no condition');
   span := pgrecall_internal._range_of_period(during);
   condition := pgrecall_internal._whole_filter(
     pgrecall_internal._parsed_filter(filter), tags, span,

@@ -325,12 +325,7 @@ begin
       order  by t.fact_type
     );
   end if;
-  if exists (select from unnest(fact_types) as u where u is null) then
-    raise exception using
-      errcode = 'RC008',
-      message = 'fact_types must not contain null',
-      hint    = 'Leave it out of the list. fact_types => null stands for all types.';
-  end if;
+  perform pgrecall_internal._check_elements('fact_types', fact_types, 'all types', 'RC008');
   select array_agg(t.fact_type order by t.fact_type)
   into   known
   from   pgrecall.fact_type t

@@ -290,7 +290,7 @@ begin
   request.is_whole := fact_types is null;
   request.fact_types := request.all_types;
   if tags is not null then
-    perform pgrecall_internal._check_tags(tags);
+    perform pgrecall_internal._check_elements('tags', tags, 'no condition');
   end if;
   request.filter := pgrecall_internal._parsed_filter(filter);
   request.filter := pgrecall_internal._whole_filter(

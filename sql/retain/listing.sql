@@ -148,7 +148,7 @@ declare
 begin
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('top_k', top_k, 1, 100000);
-  perform pgrecall_internal._check_tags(tags);
+  perform pgrecall_internal._check_elements('tags', tags, 'no condition');
   span := pgrecall_internal._range_of_period(during);
   condition := pgrecall_internal._whole_filter(
     pgrecall_internal._parsed_filter(filter), tags, span,

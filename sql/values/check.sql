@@ -53,21 +53,22 @@ $$;
 comment on function pgrecall_internal._check_text is
 'Raises 22023 when a text is longer than 100,000 characters.';
 
-create or replace function pgrecall_internal._check_tags(tags text[])
+create or replace function pgrecall_internal._check_elements(
+  name text, elements text[], all_of text, code text default '22023')
 returns void
 language plpgsql immutable parallel safe
 as $$
 begin
-  if exists (select from unnest(tags) as u where u is null) then
+  if exists (select from unnest(elements) as u where u is null) then
     raise exception using
-      errcode = 'invalid_parameter_value',
-      message = 'tags must not contain null',
-      hint    = 'Leave it out of the list. tags => null stands for no condition.';
+      errcode = code,
+      message = format('%s must not contain null', name),
+      hint    = format('Leave it out of the list. %s => null stands for %s.', name, all_of);
   end if;
 end;
 $$;
-comment on function pgrecall_internal._check_tags is
-'Raises 22023 when one of the tags is null.';
+comment on function pgrecall_internal._check_elements is
+'Raises an error with that code when an element is null; all_of says what null stands for.';
 
 create or replace function pgrecall_internal._check_array(name text, value jsonb)
 returns void
