@@ -10,6 +10,7 @@ import math
 import os
 import pwd
 import re
+import select
 import shutil
 import signal
 import socket
@@ -595,9 +596,11 @@ def test_a_late_caller_of_a_server_that_answered_keeps_the_connection(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pgrecall.connection.deadlines.SILENT_SECONDS", 0.1)
-    with psycopg.connect(database) as connection, disconnected_after(connection, 0):
+    with psycopg.connect(database) as connection:
         connection.pgconn.send_query(b"select 1")
-        time.sleep(0.5)  # as one who computes, and reads the answer later
+        select.select([connection.fileno()], [], [])
+        with disconnected_after(connection, 0):
+            time.sleep(0.5)  # as one who computes, and reads the answer later
         while connection.pgconn.get_result() is not None:
             pass
 
