@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import subprocess
 import sys
 import zlib
@@ -55,7 +56,9 @@ class TokenEmbedder:
         )
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         weights = np.ones(len(words))
-        return Tokens(self._projection, vectors.astype(np.float32), weights.astype(np.float32))
+        spans = [match.span() for match in re.finditer(r"\S+", text)]
+        vectors, weights = vectors.astype(np.float32), weights.astype(np.float32)
+        return Tokens(self._projection, vectors, weights, spans)
 
 
 @pytest.fixture
@@ -623,33 +626,52 @@ def test_a_question_without_names_in_it_is_embedded_once_for_both_it_is_needed_f
 @pytest.mark.parametrize(
     ("question", "compared"),
     [
-        ("Who led Atlas in March 2026?", "Who led Atlas in ?"),
-        ("March 2026?", "March 2026?"),
-        ("Who leads Atlas?", "Who leads Atlas?"),
+        ("Who led Atlas in March 2026 ?", "Who led Atlas in ?"),
+        ("March 2026 ?", "March 2026 ?"),
+        ("Who led Atlas in March 2020 ?", "Who led Atlas in March 2020 ?"),
+        ("Who leads Atlas ?", "Who leads Atlas ?"),
     ],
 )
-def test_the_time_of_a_question_is_not_compared_with_texts(
+def test_the_time_of_a_question_is_compared_with_texts_unless_the_window_says_when(
     recall: Recall,
     monkeypatch: pytest.MonkeyPatch,
     question: str,
     compared: str,
     at_once: bool,
 ) -> None:
-    made: list[str] = []
-    tokens = TokenEmbedder._tokens
+    recall.retain("b", [{"text": "Ben led Atlas", "occurred": "2026-03-05"}])
+    read: list[str] = []
+    relevances = Tokens.relevances
 
-    def noted(self: TokenEmbedder, text: str) -> Tokens:
-        made.append(text)
-        return tokens(self, text)
+    def noted(self: Tokens, texts: Sequence[bytes | None]) -> list[float | None]:
+        read.append(" ".join(question[start:end] for start, end in self.spans))
+        return relevances(self, texts)
 
-    monkeypatch.setattr(TokenEmbedder, "_tokens", noted)
+    monkeypatch.setattr(Tokens, "relevances", noted)
 
     if at_once:
         recall.recall_many("b", [question])
     else:
         recall.recall("b", question)
 
-    assert {*made} == {question, compared}
+    assert read == [compared]
+
+
+def test_the_packaged_embedder_says_where_the_tokens_of_a_question_stand() -> None:
+    question = " Où étiez-vous in March\t2026?"
+    [embedded] = DEFAULT_EMBEDDER.embed_query([question])
+    assert isinstance(embedded, Embedded)
+    assert embedded.tokens is not None
+
+    start = question.index("March")
+    left = embedded.tokens.without(start, start + len("March\t2026"))
+
+    said = [question[begin:end] for begin, end in embedded.tokens.spans]
+    assert "".join(said) == "".join(question.split())
+    assert said[-4:] == ["March", "202", "6", "?"]
+    assert [question[begin:end] for begin, end in left.spans] == [*said[:-4], "?"]
+    assert np.array_equal(left.vectors[-1], embedded.tokens.vectors[-1])
+    assert len(left.weights) == len(left.vectors) == len(said) - 3
 
 
 @pytest.mark.parametrize("at_once", [False, True])

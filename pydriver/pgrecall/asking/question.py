@@ -55,6 +55,7 @@ MOST_QUERIES = 1000
 _MOST_SECONDS = 2_147_483  # that statement_timeout can hold
 _LAST_SESSION = "last_session"
 _TOKENS = "tokens"  # of the question, names included
+_TEMPORAL = "temporal"
 
 
 class Question:
@@ -175,13 +176,6 @@ class Question:
             self._arguments["during"] = to_range(self._during)
             self._read_latest_or_former(preparation)
 
-    @property
-    def _compared_text(self) -> str:
-        """The query without the time that was read out of it: the window says when."""
-        matched = self._constraint.matched if self._constraint else ""
-        left = " ".join(self._query.replace(matched, " ", 1).split()) if matched else ""
-        return left if any(map(str.isalnum, left)) else self._query
-
     def _read_time(self, preparation: Preparation) -> None:
         arguments = dict(preparation.time_settings)
         if self._language is not None:
@@ -279,7 +273,7 @@ class Question:
         if self._embeds_query:
             texts["embedding"] = self._embedded_text
             if self._reranking.is_late and self.is_reranked:
-                texts[_TOKENS] = self._compared_text
+                texts[_TOKENS] = self._query
         options = cast("dict[str, object]", self._arguments["options"])
         direction = None
         try:
@@ -403,6 +397,7 @@ class Question:
         reranking = self._reranking
         if reranking.reranker is None or not self._hits:
             return
+        self._leave_time_uncompared()
         constraint = self._constraint
         # A vague word such as "recently" says nothing about a date beside it.
         asked = constraint.matched if constraint and constraint.kind != "fuzzy" else ""
@@ -428,6 +423,19 @@ class Question:
         if degradation and self._is_strict and not reranking.is_late:
             raise OutOfTime(degradation.why, hint=degradation.hint)
         self._degradations += [degradation] if degradation else []
+
+    def _leave_time_uncompared(self) -> None:
+        """Compare no token of the time that was read if the window says when.
+
+        Where nothing occurred in the window, only the texts can say.
+        """
+        constraint, tokens = self._constraint, self._reranking.tokens
+        if constraint is None or tokens is None:
+            return
+        before, matched, after = self._query.partition(constraint.matched)
+        is_more = any(map(str.isalnum, before + after))
+        if is_more and any(_TEMPORAL in hit.arms for hit in self._hits):
+            self._reranking.tokens = tokens.without(len(before), len(before) + len(matched))
 
     def order(self, rows: Sequence[Reranked]) -> None:
         """Order the hits by the result of the call `ordering`."""
@@ -494,7 +502,7 @@ def embed_together(questions: Sequence[Question]) -> Iterator[Pending[Any]]:
     first = questions[0]
     embedder = first._settings.embedder
     asked = [one for one in questions if one._embeds_query]
-    late = [one._compared_text for one in asked if one._reranking.is_late and one.is_reranked]
+    late = [one._query for one in asked if one._reranking.is_late and one.is_reranked]
     whole = [one._embedded_text for one in asked]
     texts = [*dict.fromkeys([*whole, *late])]
     if embedder is None or not texts:

@@ -336,7 +336,16 @@ class SmallEmbedder(_OnnxEmbedder, _InRoles):
         if joined:
             ((vector,),) = joined
         own = slice(_BEFORE_TEXT, -1)
-        return [Embedded(vector.tolist(), Tokens(int(projection), vectors[own], weights[own]))]
+        tokens = Tokens(int(projection), vectors[own], weights[own], self._spans(read.text)[own])
+        return [Embedded(vector.tolist(), tokens)]
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where the tokens of a question stand in it; of a passage nobody asks."""
+        prompt = self.prompts["query"]
+        if not text.startswith(prompt):
+            return []
+        offsets = self.load()[1].encode(text).offsets
+        return [(start - len(prompt), end - len(prompt)) for start, end in offsets]
 
 
 class PackagedEmbedder(SmallEmbedder):

@@ -53,12 +53,22 @@ class Tokens:
         projection: Number of the projection; vectors of different projections cannot be compared.
         vectors: Shape (tokens, dimensions), each of length 1.
         weights: Weight of each token in a question, above 0; shape (tokens,).
+        spans: Where each token of a question begins and ends in it; empty if that is unknown.
 
     """
 
     projection: int
     vectors: NDArray[float32]
     weights: NDArray[float32]
+    spans: Sequence[tuple[int, int]] = ()
+
+    def without(self, start: int, end: int) -> Tokens:
+        """Return the tokens outside a part of the question; all if none or unknown ones are."""
+        kept = [n for n, (begin, stop) in enumerate(self.spans) if stop <= start or end <= begin]
+        if not kept:
+            return self
+        spans = [self.spans[n] for n in kept]
+        return Tokens(self.projection, self.vectors[kept], self.weights[kept], spans)
 
     def stored(self) -> bytes | None:
         """Return the stored form; None if the text has no token."""
