@@ -54,6 +54,13 @@ $$;
 comment on function pgrecall_internal._store_causal_links is
 'Writes the causal links of facts. Errors: RC003 the target of a link does not exist.';
 
+create or replace function pgrecall_internal._is_moment(occurred tstzrange)
+returns boolean
+language sql stable parallel safe
+return extract(epoch from upper(occurred)) - extract(epoch from lower(occurred)) <= 90000;
+comment on function pgrecall_internal._is_moment is
+'Whether what occurred took at most a day, which has up to 25 hours.';
+
 create or replace function pgrecall_internal._link_memories(bank text, memory_ids bigint[])
 returns void
 language plpgsql volatile parallel unsafe
@@ -66,8 +73,9 @@ set plan_cache_mode = force_generic_plan
 as $$
 begin
   -- The fact that happened just before, at most a day earlier: one link per fact, which chains the
-  -- facts of a day. Among facts of the same time it is the one stored just before, searched among
-  -- the last 20 only: sorting all facts of a day would cost more with each fact.
+  -- facts of a day. Among facts of the same time it is the one stored just before. Only the last 20
+  -- are searched: sorting all facts of a day would cost more with each fact. What took longer than
+  -- a day, such as a year, is next to nothing in time.
   insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
   select _link_memories.bank, v.memory_id, 'temporal', n.memory_id,
          1 - extract(epoch from v.started_at - n.started_at) / 86400
@@ -76,36 +84,37 @@ begin
     select m.memory_id, lower(m.occurred) as started_at
     from   pgrecall.memory m
     where  m.bank_id = _link_memories.bank and m.memory_id = u.memory_id
+      and  pgrecall_internal._is_moment(m.occurred)
     limit  1
   ) as v
   cross  join lateral (
     select b.memory_id, b.started_at
     from (
-      (select s.memory_id, s.started_at
+      (select s.memory_id, lower(s.occurred) as started_at
        from (
-         select m.memory_id, lower(m.occurred) as started_at
+         select m.memory_id, m.occurred
          from   pgrecall.memory m
          where  m.bank_id = _link_memories.bank and m.memory_id < v.memory_id
          order  by m.memory_id desc
          limit  20
        ) as s
-       where  s.started_at = v.started_at
+       where  lower(s.occurred) = v.started_at and pgrecall_internal._is_moment(s.occurred)
        order  by s.memory_id desc
        limit  1)
       union all
-      select p.memory_id, p.started_at
+      select p.memory_id, lower(p.occurred)
       from   pgrecall.fact_type t
       cross  join lateral (
-        select m.memory_id, lower(m.occurred) as started_at
+        select m.memory_id, m.occurred
         from   pgrecall.memory m
         where  m.bank_id = _link_memories.bank and m.fact_type = t.fact_type
           and  m.occurred is not null
           and  lower(m.occurred) > v.started_at - interval '1 day'
           and  lower(m.occurred) < v.started_at
         order  by lower(m.occurred) desc
-        limit  1
+        limit  20
       ) as p
-      where  t.bank_id = _link_memories.bank
+      where  t.bank_id = _link_memories.bank and pgrecall_internal._is_moment(p.occurred)
     ) as b
     order  by b.started_at desc, b.memory_id desc
     limit  1
@@ -115,7 +124,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._link_memories is
-'Writes temporal links: to the fact before, within a day.';
+'Writes temporal links, from facts that took at most a day: to the one before, within a day.';
 
 create or replace function pgrecall.link_pending(bank text, batch_size integer default 1000)
 returns bigint

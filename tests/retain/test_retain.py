@@ -501,6 +501,21 @@ def test_a_fact_is_linked_to_the_one_before_it_within_a_day(bank: Connection) ->
     assert found == pytest.approx({(b, a): 0.75, (c, b): 0.5, (same, c): 1})
 
 
+def test_what_took_longer_than_a_day_is_next_to_nothing_in_time(bank: Connection) -> None:
+    long = [["2026-03-05", "2026-03-07"], ["2026-03-05", None], [None, "2026-03-05"]]
+    facts = [
+        {"text": "a", "occurred": "2026-03-05"},
+        *({"text": f"of a time {n}", "occurred": occurred} for n, occurred in enumerate(long)),
+        {"text": "b", "occurred": "2026-03-05"},
+        {"text": "of an hour", "occurred": ["2026-03-05T12:00Z", "2026-03-05T13:00Z"]},
+        {"text": "of two days", "occurred": ["2026-03-05T15:00Z", "2026-03-07T15:00Z"]},
+    ]
+
+    a, *_, b, hour, _ = retain(bank, facts)
+
+    assert links(bank) == {(b, "temporal", a), (hour, "temporal", b)}
+
+
 def test_deferred_links_are_the_same_once_they_are_written(bank: Connection) -> None:
     bank.execute("select pgrecall.create_bank('now')")
     facts: list[dict[str, Any]] = [
