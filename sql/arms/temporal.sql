@@ -1,9 +1,14 @@
 -- The temporal arm: what happened in a window of time or near it.
 --
 -- It finds the memories whose occurred overlaps the window, or lies up to 3 days before or some
--- days after it (_slack_after()), through the btree on time. With an embedding, similarity also
--- ranks them. A window raises scores; only option time_mode makes it a filter. The graph arm
--- follows links from these memories.
+-- days after it (_slack_after()), through the btree on time. A window raises scores; only option
+-- time_mode makes it a filter. The graph arm follows links from these memories.
+--
+-- How much similarity counts among them depends on what the question says besides the time. "Which
+-- team did Sidwell play for in 2002?" is answered by few facts, which are far more similar than
+-- others: then a fact of 2002 that is not is no answer. "What was said on 5 March?" is as near to
+-- the eleventh fact as to the first, and the window decides. Then names tell facts of the window
+-- apart, or where there is none, a little of their similarity.
 create or replace function pgrecall_internal._slack_after(during tstzrange)
 returns interval
 language sql immutable parallel safe
@@ -115,10 +120,16 @@ begin
         group  by n.memory_id
       ),
       scored as materialized (
-        select a.memory_id,
-               a.proximity * case when $6 is null then 1 else 0.75 + 0.25 * coalesce(
-                 pgrecall_internal._similarity(a.cosine, $9, $10), 0) end as score
-        from   alike a
+        select s.memory_id,
+               s.proximity * (1 - $13 + $13 * coalesce(
+                 (s.similarity / greatest($12, max(s.similarity) over ())) ^ 3, 0))
+                 as score
+        from (
+          select a.memory_id, a.proximity,
+                 nullif(greatest(0, pgrecall_internal._similarity(a.cosine, $9, $10)), 0)
+                   as similarity
+          from   alike a
+        ) as s
       )
       select array_agg(t.memory_id order by t.score desc, t.memory_id desc),
              array_agg(t.score order by t.score desc, t.memory_id desc)
@@ -144,7 +155,8 @@ $$;
 comment on function pgrecall_internal._temporal_sql is
 'The search of a window as SQL: bank $1, as_of $2, filter $3, depth $4, window $5, embedding $6, '
 'model $7, slack $8, low and high cosine $9 and $10, memories about whom the query names and those '
-'with its words $11: of these half of depth are returned, too. Without fact_types, $3 holds these.';
+'with its words $11: of these half of depth are returned, too; best similarity $12 and share of '
+'similarity $13. Without fact_types, $3 holds these.';
 
 -- The search without a filter, by occurred alone, is planned once a session, any other for each
 -- recall.
@@ -155,7 +167,7 @@ begin
       create or replace function %s(
         bank text, as_of timestamptz, fact_types text[], depth integer, during tstzrange,
         embedding halfvec, model text, slack interval, low double precision, high double precision,
-        about bigint[])
+        about bigint[], best double precision, share double precision)
       returns table (memory_ids bigint[], scores double precision[])
       language plpgsql stable parallel safe rows 1
       set search_path from current
@@ -190,6 +202,11 @@ declare
   -- What has the words is looked up as well: of a wide window the arm reads the latest alone.
   about  constant bigint[] := coalesce((request.about).memory_ids, '{}') || array(
     select h.memory_id from unnest(before) as h where h.arm = 'lexical' order by h.rank limit 50);
+  best   double precision;
+  share  double precision := 0;
+  little constant double precision := case
+    when request.named = '{}' or (request.options ->> 'named_boost')::double precision = 0 then 0.1
+    else 0 end;
 begin
   result.is_run := during is not null;
   if is_planned then
@@ -197,6 +214,18 @@ begin
   end if;
   if is_planned or during is null or isempty(during) then
     return result;
+  end if;
+  if request.embedding is not null then
+    select max(h.score),
+           least(1, (max(h.score) - min(h.score) filter (where h.rank <= 11) - 0.1) / 0.1)
+    into   best, share
+    from   unnest(before) as h
+    where  h.arm = 'semantic'
+    having count(*) > 10;
+    if share > little is not true then
+      best := null;
+      share := little;
+    end if;
   end if;
   -- A bound in the first 13 or the last 276 years that PostgreSQL can represent becomes infinite,
   -- because the slack might not fit.
@@ -210,13 +239,14 @@ begin
     from   pgrecall_internal._occurred_near(
              bank.bank_id, request.as_of, request.fact_types, request.depth, during,
              request.embedding, model, pgrecall_internal._slack_after(during), bank.low_cosine,
-             bank.high_cosine, about) as n;
+             bank.high_cosine, about, best, share) as n;
   else
     execute pgrecall_internal._temporal_sql(
       request.options ->> 'time_basis', request.visible_sql, request.fact_types)
     into    result.memory_ids, result.scores
     using   bank.bank_id, request.as_of, request.filter, request.depth, during, request.embedding,
-            model, pgrecall_internal._slack_after(during), bank.low_cosine, bank.high_cosine, about;
+            model, pgrecall_internal._slack_after(during), bank.low_cosine, bank.high_cosine, about,
+            best, share;
   end if;
   return result;
 end;
@@ -250,5 +280,8 @@ comment on function pgrecall.temporal_arm is
 'Memories that occurred within a window or near it: up to 3 days before; after it up to 7 days and '
 'three quarters of its length, at most 30 days of that. time_basis => ''mentioned'' uses '
 'mentioned_at where occurred is null. score is the proximity, 1 within the window and 0.9 falling '
-'to 0 around it, times (0.75 + 0.25 similarity) where an embedding is given; a memory without one '
-'has similarity 0. Errors: RC001, RC004, RC005, RC006, RC008, RC011, 22023.';
+'to 0 around it, times 1 - s + s (similarity / the best similarity) ^ 3 where an embedding is '
+'given; a memory without one has similarity 0. s is 0.1; in a recall it is 0 where the query names '
+'an entity, and grows to 1 as the similarity of the semantic arm falls by 0.1 to 0.2 up to its '
+'eleventh hit: then the best is that of the bank, else that of the window. Errors: RC001, RC004, '
+'RC005, RC006, RC008, RC011, 22023.';

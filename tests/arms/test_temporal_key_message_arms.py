@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -107,7 +108,41 @@ def test_an_embedding_weighs_what_lies_in_the_window_by_similarity(connection: C
     weighed = call(connection, "temporal_arm", bank="b", during=WINDOW, embedding=[1, 0])
 
     assert scores(plain) == dict.fromkeys([bare, opposite, across, same], 1)
-    assert scores(weighed) == {same: 1, bare: 0.75, across: 0.75, opposite: 0.5}
+    assert scores(weighed) == {same: 1, bare: 0.9, across: 0.9, opposite: 0.9}
+
+
+@pytest.mark.parametrize(
+    ("query", "others", "near", "far"),
+    [
+        ("what was said?", 0.95, 1, 0.9 + 0.1 * 0.5**3),  # all facts are as near
+        ("who broke the crane?", 0.85, 0.5 + 0.5 * 0.6**3, 0.5 + 0.5 * 0.3**3),
+        ("who broke the crane?", 0.65, 0.6**3, 0.3**3),  # one fact stands out
+        ("what did Ana say?", 0.95, 1, 1),
+        ("did Ana break the crane?", 0.65, 0.6**3, 0.3**3),
+    ],
+)
+def test_similarity_counts_in_a_window_as_far_as_the_best_of_all_stands_out(
+    connection: Connection, query: str, others: float, near: float, far: float
+) -> None:
+    create(connection)
+    cosines = [1.0, *[others] * 10, 0.6, 0.3]
+    found = retain(
+        connection,
+        [
+            {
+                "text": f"entry {n}",
+                "entities": ["Ana"] if n % 2 else [],
+                "embedding": [cosine, math.sqrt(1 - cosine**2)],
+                "occurred": "2026-03-10" if cosine < others else "2020-01-01",
+            }
+            for n, cosine in enumerate(cosines)
+        ],
+    )
+
+    hits = call(connection, "arm_hits", bank="b", query=query, embedding=[1, 0], during=WINDOW)
+
+    scored = {hit.memory_id: hit.score for hit in hits if hit.arm == "temporal"}
+    assert scored == pytest.approx({found[-2]: near, found[-1]: far}, abs=1e-3)
 
 
 @pytest.mark.parametrize(
