@@ -4799,7 +4799,8 @@ begin atomic
        0, 1, null, true),
       ('known_words', 'number', '1', '0 to 1',
        'Share of the words of the query that the embedding model knows, as its embedder says. From '
-       '0.75 on the semantic arm has all of its weight, at 0.25 none.',
+       '0.75 on the semantic arm has all of its weight, at 0.25 none. Below 0.75 doubt takes more '
+       'of it where similarities are vague.',
        0, 1, null, false),
       ('similarity_floor', 'number', '0.2', '-1 to 1',
        'Cosine similarity below which the semantic arms return nothing.',
@@ -7745,7 +7746,8 @@ comment on function pgrecall_internal._named_hits is
 'it.';
 
 create or replace function pgrecall_internal._doubted_weights(
-  weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision)
+  weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision,
+  known_words double precision default 1)
 returns jsonb
 language plpgsql immutable parallel safe
 set search_path from current
@@ -7763,7 +7765,8 @@ begin
     apart := 1 - arm.eleventh / nullif(arm.best, 0);
     if arm.arm = 'lexical' then
       words := apart;
-      sureness := greatest(0, least(1, (apart - 0.5) / 0.2));
+      -- Beside embeddings that know few words of the question, words are surer.
+      sureness := greatest(0, least(1, greatest((apart - 0.5) / 0.2, 8 * (0.75 - known_words))));
     elsif arm.background < 'infinity' and arm.eleventh > 0 then
       meaning := greatest(meaning, apart);
     elsif arm.is_graph then
@@ -7798,7 +7801,8 @@ comment on function pgrecall_internal._doubted_weights is
 'The weights, lowered for words or embeddings where they can hardly distinguish memories and the '
 'others can. Certainty of embeddings falls from 1 to 0 as the best similarity, less its '
 'background, falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical '
-'score falls by 0.5 to 0.7 of itself up to the eleventh hit. The weight of an arm that compares '
+'score falls by 0.5 to 0.7 of itself up to the eleventh hit, or as the share of the words of the '
+'query that its embedding knows falls from 0.75 to 0.625. The weight of an arm that compares '
 'embeddings is multiplied by 1 - doubt * sureness * (1 - certainty), by 1 - doubt where its '
 'background is infinite. That of the lexical arm is multiplied by 1 - doubt * (1 - w / (2 m)) '
 'where that is less than 1: w and m are by how much of themselves the lexical score and the '
@@ -10559,7 +10563,8 @@ declare
   boost   double precision := (request.options ->> 'named_boost')::double precision;
   k       integer := (request.options ->> 'rrf_k')::integer;
   weights jsonb := pgrecall_internal._doubted_weights(
-    request.options -> 'weights', arms, (request.options ->> 'doubt')::double precision);
+    request.options -> 'weights', arms, (request.options ->> 'doubt')::double precision,
+    (request.options ->> 'known_words')::double precision);
 begin
   with arm as (
     select f.arm, f.best, (weights ->> f.arm)::double precision as weight
@@ -18276,7 +18281,8 @@ begin
   if is_run then
     request.found := run.arms;
     weights := pgrecall_internal._doubted_weights(
-      request.options -> 'weights', run.arms, (request.options ->> 'doubt')::double precision);
+      request.options -> 'weights', run.arms, (request.options ->> 'doubt')::double precision,
+      (request.options ->> 'known_words')::double precision);
     if weights <> request.options -> 'weights' then
       arms := pgrecall_internal._doubted_reports(
         arms, run.arms, request.options -> 'weights', weights);
@@ -18740,7 +18746,8 @@ declare
   likely  double precision;
 begin
   options := jsonb_set(options, '{weights}', pgrecall_internal._doubted_weights(
-    options -> 'weights', request.found, (options ->> 'doubt')::double precision));
+    options -> 'weights', request.found, (options ->> 'doubt')::double precision,
+    (options ->> 'known_words')::double precision));
   select f.* into fused
   from (
     select u.*, count(*) over () as others
