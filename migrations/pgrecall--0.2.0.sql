@@ -243,7 +243,8 @@ comment on column pgrecall.bank.is_name_embedded is
 'takes them out.';
 comment on column pgrecall.bank.time_settings is
 'How the driver reads times in questions: {"language": "de", "country": "AT", "southern": false, '
-'"day_first": true, "recent_days": 30, "few": 3}, any subset.';
+'"day_first": true, "recent_days": 30, "few": 3}, any subset. The language is that of '
+'text_search_config if it is not set.';
 comment on column pgrecall.bank.message_context_weight is
 'Weight of words in the messages right before and after one relative to its own text, as in BM25F; '
 '0: ignored. Takes effect on stored messages at the next full refresh_statistics(), which setting '
@@ -4799,7 +4800,8 @@ begin atomic
        0, 1, null, true),
       ('known_words', 'number', '1', '0 to 1',
        'Share of the words of the query that the embedding model knows, as its embedder says. From '
-       '0.75 on the semantic arm has all of its weight, at 0.25 none.',
+       '0.75 on the semantic arm has all of its weight, at 0.25 none. Below 0.75 doubt takes more '
+       'of it where similarities are vague.',
        0, 1, null, false),
       ('similarity_floor', 'number', '0.2', '-1 to 1',
        'Cosine similarity below which the semantic arms return nothing.',
@@ -7745,7 +7747,8 @@ comment on function pgrecall_internal._named_hits is
 'it.';
 
 create or replace function pgrecall_internal._doubted_weights(
-  weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision)
+  weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision,
+  known_words double precision default 1)
 returns jsonb
 language plpgsql immutable parallel safe
 set search_path from current
@@ -7763,7 +7766,8 @@ begin
     apart := 1 - arm.eleventh / nullif(arm.best, 0);
     if arm.arm = 'lexical' then
       words := apart;
-      sureness := greatest(0, least(1, (apart - 0.5) / 0.2));
+      -- Beside embeddings that know few words of the question, words are surer.
+      sureness := greatest(0, least(1, greatest((apart - 0.5) / 0.2, 8 * (0.75 - known_words))));
     elsif arm.background < 'infinity' and arm.eleventh > 0 then
       meaning := greatest(meaning, apart);
     elsif arm.is_graph then
@@ -7798,7 +7802,8 @@ comment on function pgrecall_internal._doubted_weights is
 'The weights, lowered for words or embeddings where they can hardly distinguish memories and the '
 'others can. Certainty of embeddings falls from 1 to 0 as the best similarity, less its '
 'background, falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical '
-'score falls by 0.5 to 0.7 of itself up to the eleventh hit. The weight of an arm that compares '
+'score falls by 0.5 to 0.7 of itself up to the eleventh hit, or as the share of the words of the '
+'query that its embedding knows falls from 0.75 to 0.625. The weight of an arm that compares '
 'embeddings is multiplied by 1 - doubt * sureness * (1 - certainty), by 1 - doubt where its '
 'background is infinite. That of the lexical arm is multiplied by 1 - doubt * (1 - w / (2 m)) '
 'where that is less than 1: w and m are by how much of themselves the lexical score and the '
@@ -8340,9 +8345,11 @@ begin
     select from unnest(lexemes) as l
     -- A digit behind a letter, an underscore, or a dot between two letters or digits and as many:
     -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05. Or a number
-    -- that is no year and not round, where few have it: issue 9291.
+    -- that is no year and not round, where few have it: issue 9291. Or three numbers and more
+    -- between dots that are no date and no thousands: 2.12.2, not 5.3.2026 or 1.250.000.
     cross  join lateral (select l ~ '^(?!(19|20)[0-9]{2}$)(?![0-9]*00$)[0-9]{3,}$') as x(is_number)
-    where  (x.is_number or l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}')
+    where  (x.is_number or l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}'
+            or l ~ '^(?!.*\.(19|20)[0-9]{2}$)(?![0-9]{1,3}(\.[0-9]{3})+$)[0-9]+(\.[0-9]+){2,}$')
       and  terms.counts[array_position(terms.dimensions, pgrecall_internal._dimension(l))]
            between 1 and greatest(1, least(
              case when x.is_number then 10 else most end, terms.documents / 20)));
@@ -10590,7 +10597,8 @@ declare
   boost   double precision := (request.options ->> 'named_boost')::double precision;
   k       integer := (request.options ->> 'rrf_k')::integer;
   weights jsonb := pgrecall_internal._doubted_weights(
-    request.options -> 'weights', arms, (request.options ->> 'doubt')::double precision);
+    request.options -> 'weights', arms, (request.options ->> 'doubt')::double precision,
+    (request.options ->> 'known_words')::double precision);
 begin
   with arm as (
     select f.arm, f.best, (weights ->> f.arm)::double precision as weight
@@ -17278,6 +17286,29 @@ comment on function pgrecall_internal._settled_states is
 --
 -- An embedding of the question without the names of entities finds more. The graph arm and option
 -- named_boost match the names. Therefore a driver makes this call before the recall.
+create or replace function pgrecall_internal._stemmed_language(config text)
+returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return (
+    select case substring(d.dictinitoption from '(?i)language\s*=\s*''?(\w+)')
+             when 'german' then 'de' when 'spanish' then 'es' when 'french' then 'fr'
+             when 'italian' then 'it' when 'dutch' then 'nl' when 'portuguese' then 'pt' end
+    from   pg_ts_config_map m
+    join   pg_ts_dict d on d.oid = m.mapdict
+    where  m.mapcfg = config::regconfig
+      and  m.maptokentype = 2  -- words with letters outside ASCII
+    order  by m.mapseqno desc
+    limit  1
+  );
+end;
+$$;
+comment on function pgrecall_internal._stemmed_language is
+'Code of the language that a text search configuration stems words in, such as de for german and '
+'for a copy of it; null where the driver reads no times in it, and for English, its default.';
+
 create or replace function pgrecall.prepare_recall(
   bank text, query text, before timestamptz default now())
 returns setof pgrecall.preparation
@@ -17290,7 +17321,9 @@ begin
   return query
   select case when asked.is_name_embedded then query
               else pgrecall_internal._without_names(asked, query) end,
-         asked.time_settings,
+         jsonb_strip_nulls(jsonb_build_object(
+           'language', pgrecall_internal._stemmed_language(asked.text_search_config)))
+           || asked.time_settings,
          -- As last_session_end(), which would look up the bank again.
          (select s.ended_at
           from   pgrecall.session s
@@ -17305,10 +17338,11 @@ end;
 $$;
 comment on function pgrecall.prepare_recall is
 'What a caller needs to embed a question and to resolve its times, as one row: the text to embed, '
-'which is without_names() unless is_name_embedded is set; the time_settings; the end of the last '
-'conversation that was over at that time; latest_words and former_words of the bank, empty where '
-'it has none; its log_share; the model that it is searched by, and the model that it is being '
-'re-embedded with; its options prefer and diversity. Errors: RC001, 22023.';
+'which is without_names() unless is_name_embedded is set; the time_settings, in which the language '
+'is that of text_search_config unless it is set; the end of the last conversation that was over at '
+'that time; latest_words and former_words of the bank, empty where it has none; its log_share; the '
+'model that it is searched by, and the model that it is being re-embedded with; its options prefer '
+'and diversity. Errors: RC001, 22023.';
 
 -- recall/relevance.sql
 -- Relevance: how likely a row answers the query, so that a caller can detect that there is no
@@ -18316,7 +18350,8 @@ begin
   if is_run then
     request.found := run.arms;
     weights := pgrecall_internal._doubted_weights(
-      request.options -> 'weights', run.arms, (request.options ->> 'doubt')::double precision);
+      request.options -> 'weights', run.arms, (request.options ->> 'doubt')::double precision,
+      (request.options ->> 'known_words')::double precision);
     if weights <> request.options -> 'weights' then
       arms := pgrecall_internal._doubted_reports(
         arms, run.arms, request.options -> 'weights', weights);
@@ -18780,7 +18815,8 @@ declare
   likely  double precision;
 begin
   options := jsonb_set(options, '{weights}', pgrecall_internal._doubted_weights(
-    options -> 'weights', request.found, (options ->> 'doubt')::double precision));
+    options -> 'weights', request.found, (options ->> 'doubt')::double precision,
+    (options ->> 'known_words')::double precision));
   select f.* into fused
   from (
     select u.*, count(*) over () as others

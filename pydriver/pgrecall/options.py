@@ -64,8 +64,8 @@ class SqlOptions(TypedDict, total=False):
         keys: Keys of facts that the key arm finds, each as a whole, before those that stand in the
             query. A query may then be empty. Range: 100 texts of 1 to 1000 characters.
         known_words: Share of the words of the query that the embedding model knows, as its embedder
-            says. From 0.75 on the semantic arm has all of its weight, at 0.25 none. Range: 0 to 1.
-            Default: 1.
+            says. From 0.75 on the semantic arm has all of its weight, at 0.25 none. Below 0.75
+            doubt takes more of it where similarities are vague. Range: 0 to 1. Default: 1.
         latest_words: Words or phrases by which a question asks for the latest state, beside those
             that the driver knows: it reads them and sets prefer. Range: 100 texts of 1 to 1000
             characters.

@@ -121,7 +121,8 @@ comment on function pgrecall_internal._named_hits is
 'it.';
 
 create or replace function pgrecall_internal._doubted_weights(
-  weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision)
+  weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision,
+  known_words double precision default 1)
 returns jsonb
 language plpgsql immutable parallel safe
 set search_path from current
@@ -139,7 +140,8 @@ begin
     apart := 1 - arm.eleventh / nullif(arm.best, 0);
     if arm.arm = 'lexical' then
       words := apart;
-      sureness := greatest(0, least(1, (apart - 0.5) / 0.2));
+      -- Beside embeddings that know few words of the question, words are surer.
+      sureness := greatest(0, least(1, greatest((apart - 0.5) / 0.2, 8 * (0.75 - known_words))));
     elsif arm.background < 'infinity' and arm.eleventh > 0 then
       meaning := greatest(meaning, apart);
     elsif arm.is_graph then
@@ -174,7 +176,8 @@ comment on function pgrecall_internal._doubted_weights is
 'The weights, lowered for words or embeddings where they can hardly distinguish memories and the '
 'others can. Certainty of embeddings falls from 1 to 0 as the best similarity, less its '
 'background, falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical '
-'score falls by 0.5 to 0.7 of itself up to the eleventh hit. The weight of an arm that compares '
+'score falls by 0.5 to 0.7 of itself up to the eleventh hit, or as the share of the words of the '
+'query that its embedding knows falls from 0.75 to 0.625. The weight of an arm that compares '
 'embeddings is multiplied by 1 - doubt * sureness * (1 - certainty), by 1 - doubt where its '
 'background is infinite. That of the lexical arm is multiplied by 1 - doubt * (1 - w / (2 m)) '
 'where that is less than 1: w and m are by how much of themselves the lexical score and the '

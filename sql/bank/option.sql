@@ -121,7 +121,8 @@ begin atomic
        0, 1, null, true),
       ('known_words', 'number', '1', '0 to 1',
        'Share of the words of the query that the embedding model knows, as its embedder says. From '
-       '0.75 on the semantic arm has all of its weight, at 0.25 none.',
+       '0.75 on the semantic arm has all of its weight, at 0.25 none. Below 0.75 doubt takes more '
+       'of it where similarities are vague.',
        0, 1, null, false),
       ('similarity_floor', 'number', '0.2', '-1 to 1',
        'Cosine similarity below which the semantic arms return nothing.',

@@ -4,6 +4,29 @@
 --
 -- An embedding of the question without the names of entities finds more. The graph arm and option
 -- named_boost match the names. Therefore a driver makes this call before the recall.
+create or replace function pgrecall_internal._stemmed_language(config text)
+returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  return (
+    select case substring(d.dictinitoption from '(?i)language\s*=\s*''?(\w+)')
+             when 'german' then 'de' when 'spanish' then 'es' when 'french' then 'fr'
+             when 'italian' then 'it' when 'dutch' then 'nl' when 'portuguese' then 'pt' end
+    from   pg_ts_config_map m
+    join   pg_ts_dict d on d.oid = m.mapdict
+    where  m.mapcfg = config::regconfig
+      and  m.maptokentype = 2  -- words with letters outside ASCII
+    order  by m.mapseqno desc
+    limit  1
+  );
+end;
+$$;
+comment on function pgrecall_internal._stemmed_language is
+'Code of the language that a text search configuration stems words in, such as de for german and '
+'for a copy of it; null where the driver reads no times in it, and for English, its default.';
+
 create or replace function pgrecall.prepare_recall(
   bank text, query text, before timestamptz default now())
 returns setof pgrecall.preparation
@@ -16,7 +39,9 @@ begin
   return query
   select case when asked.is_name_embedded then query
               else pgrecall_internal._without_names(asked, query) end,
-         asked.time_settings,
+         jsonb_strip_nulls(jsonb_build_object(
+           'language', pgrecall_internal._stemmed_language(asked.text_search_config)))
+           || asked.time_settings,
          -- As last_session_end(), which would look up the bank again.
          (select s.ended_at
           from   pgrecall.session s
@@ -31,7 +56,8 @@ end;
 $$;
 comment on function pgrecall.prepare_recall is
 'What a caller needs to embed a question and to resolve its times, as one row: the text to embed, '
-'which is without_names() unless is_name_embedded is set; the time_settings; the end of the last '
-'conversation that was over at that time; latest_words and former_words of the bank, empty where '
-'it has none; its log_share; the model that it is searched by, and the model that it is being '
-'re-embedded with; its options prefer and diversity. Errors: RC001, 22023.';
+'which is without_names() unless is_name_embedded is set; the time_settings, in which the language '
+'is that of text_search_config unless it is set; the end of the last conversation that was over at '
+'that time; latest_words and former_words of the bank, empty where it has none; its log_share; the '
+'model that it is searched by, and the model that it is being re-embedded with; its options prefer '
+'and diversity. Errors: RC001, 22023.';

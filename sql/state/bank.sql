@@ -106,7 +106,8 @@ comment on column pgrecall.bank.is_name_embedded is
 'takes them out.';
 comment on column pgrecall.bank.time_settings is
 'How the driver reads times in questions: {"language": "de", "country": "AT", "southern": false, '
-'"day_first": true, "recent_days": 30, "few": 3}, any subset.';
+'"day_first": true, "recent_days": 30, "few": 3}, any subset. The language is that of '
+'text_search_config if it is not set.';
 comment on column pgrecall.bank.message_context_weight is
 'Weight of words in the messages right before and after one relative to its own text, as in BM25F; '
 '0: ignored. Takes effect on stored messages at the next full refresh_statistics(), which setting '

@@ -79,7 +79,11 @@ def test_an_embedder_says_how_many_words_it_knows(connection: Connection) -> Non
     ("question", "least", "most"),
     [
         ("When did Melanie's brother sell the red bicycle?", 0.9, 1),
+        ("WHEN DID MY BROTHER SELL THE RED BICYCLE?", 0.9, 1),
         ("Wer hat gestern das rote Fahrrad verkauft?", 0.1, 0.6),
+        ("WER HAT GESTERN DAS ROTE FAHRRAD VERKAUFT?", 0.1, 0.45),
+        ("¿Quién vendió ayer la bicicleta roja de la tienda?", 0.1, 0.3),
+        ("Qui a vendu hier le vélo rouge de la boutique ?", 0.1, 0.65),
         ("昨天是谁卖掉了那辆红色自行车？", 0, 0.25),
     ],
 )

@@ -357,6 +357,24 @@ def test_an_arm_counts_as_much_as_its_model_knows_of_the_words(
     assert arms["lexical"].status == "ran"
 
 
+@pytest.mark.parametrize(
+    ("known", "share"), [(1, 1), (0.75, 1), (0.7, 0.9 * 0.64), (0.625, 0.75 * 0.1)]
+)
+def test_vague_embeddings_of_unknown_words_are_doubted_beside_any_words(
+    connection: Connection, known: float, share: float
+) -> None:
+    create(connection, embedding_dimensions=3)
+    retain(connection, [{"text": f"crate {n}", "embedding": [1, 0, n / 999]} for n in range(60)])
+    call(connection, "refresh_statistics", bank="b")
+    asked = {"bank": "b", "query": "crate", "embedding": [1, 0, 0]}
+
+    def best(**options: float) -> float:
+        hits = call(connection, "hybrid_recall", **asked, options=options)
+        return max(float(h.arms.get("semantic", {}).get("contribution", 0)) for h in hits)
+
+    assert best(known_words=known) == pytest.approx(share * best())
+
+
 def test_gates_of_the_bank_and_the_call_never_empty_an_answer(
     connection: Connection, bank: dict[int, Any]
 ) -> None:

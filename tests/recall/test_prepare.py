@@ -164,6 +164,34 @@ def test_preparing_says_what_the_bank_knows(connection: Connection) -> None:
     assert row == ("wer kam?", times, ended, *words, 0.5, "old", "new", "latest", None)
 
 
+@pytest.mark.parametrize(
+    ("config", "settings", "read"),
+    [
+        ("german", {}, {"language": "de"}),
+        ("spanish", {"few": 4}, {"language": "es", "few": 4}),
+        ("french_plain", {}, {"language": "fr"}),
+        ("german", {"language": "nl"}, {"language": "nl"}),
+        ("english", {"few": 4}, {"few": 4}),
+        ("simple", {}, {}),
+        ("finnish", {}, {}),
+    ],
+)
+def test_times_are_read_in_the_language_that_the_words_of_the_bank_are_stemmed_in(
+    connection: Connection, config: str, settings: dict[str, Any], read: dict[str, Any]
+) -> None:
+    connection.execute("create text search configuration public.french_plain (copy = french)")
+    schema = "public" if config == "french_plain" else "pg_catalog"
+    create(
+        connection,
+        text_search_config=f"{schema}.{config}",
+        settings={"time_settings": settings},
+    )
+
+    (row,) = call(connection, "prepare_recall", bank="b", query="wer kam?", before=ASKED)
+
+    assert row.time_settings == read
+
+
 def test_times_are_read_as_the_bank_says(recall: Recall) -> None:
     recall.configure_bank("b", {"time_settings": {"recent_days": 7, "few": 5}})
 

@@ -89,6 +89,21 @@ def test_no_plain_question_has_a_window(code: str) -> None:
     assert [text for text in questions if days(text, code)] == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wer hat Office 2019 installiert?",
+        "Was regelt § 2021 BGB?",
+        "Wer nutzt Nummer 2018 noch?",
+        "Kann das Gerät 2000 Bilder speichern?",
+        "Wie lange braucht es für 2048 Punkte?",
+        "wer hat office 2019 installiert?",
+    ],
+)
+def test_a_number_behind_a_german_noun_or_of_things_is_no_year(text: str) -> None:
+    assert days(text, "de") is None
+
+
 @pytest.mark.parametrize("code", OTHERS)
 def test_every_month_is_read_in_full(code: str) -> None:
     for number, name in enumerate(MONTHS[code].split(), 1):

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pgrecall.inference.interfaces import Embedder
 
 _UNKNOWN = "[UNK]"
+_LEAST_LETTERS = 3  # of a known word that says something about the language
+_SENTENCE = 4  # tokens that make capital letters a way of writing, not names
 
 
 @runtime_checkable
@@ -30,13 +32,21 @@ def known_words(embedder: Embedder, text: str) -> float:
 
 
 def known_share(tokenizer: Any, text: str) -> float:
-    """Return the share of the words, except names, that are a single known token in ASCII."""
+    """Return the share of the words that are a single known token in ASCII.
+
+    Names do not count, as capital letters tell them, nor words of one or two letters: a vocabulary
+    holds "de" and "la" as abbreviations and names.
+    """
     read = tokenizer.encode(text, add_special_tokens=False)
     words = [list(pieces) for _, pieces in groupby(range(len(read)), read.word_ids.__getitem__)]
+    has_names = not (text.isupper() and len(words) >= _SENTENCE)
     odd: list[bool] = []
     for first, *rest in words:
         start, piece = read.offsets[first][0], read.tokens[first]
-        if text[start].isalpha() and (start == 0 or not text[start].isupper()):
-            odd.append(rest != [] or piece == _UNKNOWN or not piece.isascii())
+        if not text[start].isalpha() or (has_names and start > 0 and text[start].isupper()):
+            continue
+        is_odd = rest != [] or piece == _UNKNOWN or not piece.isascii()
+        if is_odd or len(piece) >= _LEAST_LETTERS:
+            odd.append(is_odd)
     # One more counts as known, since one rare word does not make another language.
     return 1 - sum(odd) / (1 + len(odd))

@@ -780,11 +780,14 @@ def _last_before(scan: Scan, got: Group) -> Value:
     return span if span.after <= day.first else cal.period(got["u"], day.first, -1)
 
 
-@rule(r"(?:r|(?P<r>R))(?P<u>U)(?!O)")
+@rule(r"(?:r|(?P<r>R))(?P<u>U)(?!O)(?=(?P<y>y)?)")
 def _relative_unit(scan: Scan, got: Group) -> Value:
     """Read "last week", "this month"; "past weeks" is a few weeks."""
-    unit, item = got["u"], got.item("u")
+    unit, item, year = got["u"], got.item("u"), got.item("y")
     assert item is not None
+    is_of_year = year is not None and not scan.counted(year) and unit in ("quarter", "half")
+    if is_of_year and got["r"] and got["r"][1] in ("last", "previous"):
+        return None  # "the last quarter 2020" is left to _nth_of
     plural = not scan.language.plurals.isdisjoint(scan.words[item.first : item.last])
     if got["r"] is None or (got["r"][1] in ("past", "last") and plural):
         return _rolling(scan, -1, unit, 3) if plural else None
@@ -1119,11 +1122,13 @@ def _week_beginning(scan: Scan, got: Group) -> Value:
 
 @rule(
     r"(?:(?P<o>[oA])?(?P<r>R)|(?P<f>o))(?P<n>[nv])?(?P<u>[UW])(?P<p>P)?[,.]?"
-    r"(?:(?P<x>X)|[Oi]T?(?P<c>[XCy]))"
+    r"(?:(?P<x>X)|[Oi]T?(?P<c>[XCy])|(?P<y>y))"
 )
 def _nth_of(scan: Scan, got: Group) -> Value:
-    """Read "the last week of July", "the first Monday of next month", "the first 2 weeks of X"."""
-    value, unit = got["x"] or got["c"], got["u"]
+    """Read "the last week of July", "the first Monday of next month", "the last quarter 2020"."""
+    value, unit = got["x"] or got["c"] or got["y"], got["u"]
+    if got["y"] and scan.counted(got.all()[-1]):
+        return None
     whole = scan.closed(cal.period("year", date(value, 1, 1)) if isinstance(value, int) else value)
     if whole is None or whole.kind == "day":
         return None
