@@ -7828,6 +7828,22 @@ return array(
 );
 comment on function pgrecall_internal._arms_found is 'The arms that have any of the hits.';
 
+create or replace function pgrecall_internal._standing_out(
+  hits pgrecall.arm_hit[], out best double precision, out share double precision)
+language sql immutable parallel safe
+begin atomic
+  select x.best, greatest(0, least(1, (x.best - x.eleventh - 0.1) / 0.1))
+  from (
+    select max(h.score) as best, min(h.score) filter (where h.rank <= 11) as eleventh
+    from   unnest(hits) as h
+    where  h.arm = 'semantic'
+    having count(*) > 10
+  ) as x;
+end;
+comment on function pgrecall_internal._standing_out is
+'The best similarity of the semantic hits, and how far it stands out: 0 to 1 as they fall by 0.1 '
+'to 0.2 up to the eleventh; null with fewer.';
+
 -- arms/key.sql
 -- The key arm: memories whose fact_key occurs in the query, the strongest signal.
 --
@@ -8753,12 +8769,7 @@ begin
     return result;
   end if;
   if request.embedding is not null then
-    select max(h.score),
-           least(1, (max(h.score) - min(h.score) filter (where h.rank <= 11) - 0.1) / 0.1)
-    into   best, share
-    from   unnest(before) as h
-    where  h.arm = 'semantic'
-    having count(*) > 10;
+    select o.best, o.share into best, share from pgrecall_internal._standing_out(before) as o;
     if share > little is not true then
       best := null;
       share := little;
@@ -10737,6 +10748,7 @@ declare
     request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
   found  record;
   depth  integer;
+  outside double precision;
 begin
   if seed.memory_ids is null then
     share := 0;
@@ -10757,14 +10769,15 @@ begin
   end if;
   if request.during is not null and request.named = '{}' then
     -- Where nobody is named, the window anchors the question: memories outside it count less,
-    -- whatever led to them.
+    -- whatever led to them, unless the best hits stand out.
+    outside := 0.1 + 0.9 * coalesce((pgrecall_internal._standing_out(hits)).share, 0);
     select array_agg(t.id order by t.score desc, t.id desc),
            array_agg(t.score order by t.score desc, t.id desc),
            array_agg(t.path order by t.score desc, t.id desc)
     into   found.memory_ids, found.scores, found.paths
     from (
       select u.id, u.path,
-             case when m.at && request.during then u.score else 0.1 * u.score end as score
+             case when m.at && request.during then u.score else outside * u.score end as score
       from   unnest(found.memory_ids, found.scores, found.paths) as u(id, score, path)
       cross  join lateral (
         select coalesce(x.occurred, tstzrange(x.mentioned_at, x.mentioned_at, '[]')) as at

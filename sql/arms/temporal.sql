@@ -216,12 +216,7 @@ begin
     return result;
   end if;
   if request.embedding is not null then
-    select max(h.score),
-           least(1, (max(h.score) - min(h.score) filter (where h.rank <= 11) - 0.1) / 0.1)
-    into   best, share
-    from   unnest(before) as h
-    where  h.arm = 'semantic'
-    having count(*) > 10;
+    select o.best, o.share into best, share from pgrecall_internal._standing_out(before) as o;
     if share > little is not true then
       best := null;
       share := little;
