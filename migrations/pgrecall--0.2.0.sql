@@ -8360,12 +8360,14 @@ begin
   return exists (
     select from unnest(lexemes) as l
     -- A digit behind a letter, an underscore, or a dot between two letters or digits and as many:
-    -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05. Or a number
-    -- that is no year and not round, where few have it: issue 9291. Or three numbers and more
-    -- between dots that are no date and no thousands: 2.12.2, not 5.3.2026 or 1.250.000.
+    -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known or U.S. Or three numbers and more
+    -- between dots: 2.12.2. Or a number that is no year and not round, where few have it: issue
+    -- 9291. But no date and no thousands: 2026-03-05, 15.03.2026 or 1.250.000.
     cross  join lateral (select l ~ '^(?!(19|20)[0-9]{2}$)(?![0-9]*00$)[0-9]{3,}$') as x(is_number)
-    where  (x.is_number or l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}'
-            or l ~ '^(?!.*\.(19|20)[0-9]{2}$)(?![0-9]{1,3}(\.[0-9]{3})+$)[0-9]+(\.[0-9]+){2,}$')
+    where  (x.is_number
+            or l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}|^[0-9]+(\.[0-9]+){2,}$')
+      and  l !~ '^([0-9]{1,2}\.[0-9]{1,2}\.(19|20)[0-9]{2}|(19|20)[0-9]{2}(\.[0-9]{1,2}){2})$'
+      and  l !~ '^[0-9]{1,3}(\.[0-9]{3}){1,2}$'
       and  terms.counts[array_position(terms.dimensions, pgrecall_internal._dimension(l))]
            between 1 and greatest(1, least(
              case when x.is_number then 10 else most end, terms.documents / 20)));
@@ -8559,7 +8561,7 @@ comment on function pgrecall_internal._source_arm is
 --
 -- How much similarity counts among them depends on what the question says besides the time. "Which
 -- team did Sidwell play for in 2002?" is answered by few facts, which are far more similar than
--- others: then a fact of 2002 that is not is no answer. "What was said on 5 March?" is as near to
+-- others: then other facts of 2002 are no answers. "What was said on 5 March?" is as near to
 -- the eleventh fact as to the first, and the window decides. Then names tell facts of the window
 -- apart, or where there is none, a little of their similarity.
 create or replace function pgrecall_internal._slack_after(during tstzrange)
@@ -8755,9 +8757,9 @@ declare
   -- What has the words is looked up as well: of a wide window the arm reads the latest alone.
   about  constant bigint[] := coalesce((request.about).memory_ids, '{}') || array(
     select h.memory_id from unnest(before) as h where h.arm = 'lexical' order by h.rank limit 50);
-  best   double precision;
-  share  double precision := 0;
-  little constant double precision := case
+  best        double precision;
+  share       double precision := 0;
+  least_share constant double precision := case
     when request.named = '{}' or (request.options ->> 'named_boost')::double precision = 0 then 0.1
     else 0 end;
 begin
@@ -8770,9 +8772,9 @@ begin
   end if;
   if request.embedding is not null then
     select o.best, o.share into best, share from pgrecall_internal._standing_out(before) as o;
-    if share > little is not true then
+    if not coalesce(share > least_share, false) then
       best := null;
-      share := little;
+      share := least_share;
     end if;
   end if;
   -- A bound in the first 13 or the last 276 years that PostgreSQL can represent becomes infinite,
@@ -17306,7 +17308,7 @@ set search_path from current
 as $$
 begin
   return (
-    select case substring(d.dictinitoption from '(?i)language\s*=\s*''?(\w+)')
+    select case lower(substring(d.dictinitoption from '(?i)language\s*=\s*''?(\w+)'))
              when 'german' then 'de' when 'spanish' then 'es' when 'french' then 'fr'
              when 'italian' then 'it' when 'dutch' then 'nl' when 'portuguese' then 'pt' end
     from   pg_ts_config_map m

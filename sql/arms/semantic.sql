@@ -364,12 +364,14 @@ begin
   return exists (
     select from unnest(lexemes) as l
     -- A digit behind a letter, an underscore, or a dot between two letters or digits and as many:
-    -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known, U.S. or 2026-03-05. Or a number
-    -- that is no year and not round, where few have it: issue 9291. Or three numbers and more
-    -- between dots that are no date and no thousands: 2.12.2, not 5.3.2026 or 1.250.000.
+    -- E-47821, is_ready, posting.py; not 3rd, 401k, well-known or U.S. Or three numbers and more
+    -- between dots: 2.12.2. Or a number that is no year and not round, where few have it: issue
+    -- 9291. But no date and no thousands: 2026-03-05, 15.03.2026 or 1.250.000.
     cross  join lateral (select l ~ '^(?!(19|20)[0-9]{2}$)(?![0-9]*00$)[0-9]{3,}$') as x(is_number)
-    where  (x.is_number or l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}'
-            or l ~ '^(?!.*\.(19|20)[0-9]{2}$)(?![0-9]{1,3}(\.[0-9]{3})+$)[0-9]+(\.[0-9]+){2,}$')
+    where  (x.is_number
+            or l ~ '[a-z].*[0-9]|_|[a-z0-9]{2}\.(?![0-9]+$)[a-z0-9]{2}|^[0-9]+(\.[0-9]+){2,}$')
+      and  l !~ '^([0-9]{1,2}\.[0-9]{1,2}\.(19|20)[0-9]{2}|(19|20)[0-9]{2}(\.[0-9]{1,2}){2})$'
+      and  l !~ '^[0-9]{1,3}(\.[0-9]{3}){1,2}$'
       and  terms.counts[array_position(terms.dimensions, pgrecall_internal._dimension(l))]
            between 1 and greatest(1, least(
              case when x.is_number then 10 else most end, terms.documents / 20)));

@@ -6,7 +6,7 @@
 --
 -- How much similarity counts among them depends on what the question says besides the time. "Which
 -- team did Sidwell play for in 2002?" is answered by few facts, which are far more similar than
--- others: then a fact of 2002 that is not is no answer. "What was said on 5 March?" is as near to
+-- others: then other facts of 2002 are no answers. "What was said on 5 March?" is as near to
 -- the eleventh fact as to the first, and the window decides. Then names tell facts of the window
 -- apart, or where there is none, a little of their similarity.
 create or replace function pgrecall_internal._slack_after(during tstzrange)
@@ -202,9 +202,9 @@ declare
   -- What has the words is looked up as well: of a wide window the arm reads the latest alone.
   about  constant bigint[] := coalesce((request.about).memory_ids, '{}') || array(
     select h.memory_id from unnest(before) as h where h.arm = 'lexical' order by h.rank limit 50);
-  best   double precision;
-  share  double precision := 0;
-  little constant double precision := case
+  best        double precision;
+  share       double precision := 0;
+  least_share constant double precision := case
     when request.named = '{}' or (request.options ->> 'named_boost')::double precision = 0 then 0.1
     else 0 end;
 begin
@@ -217,9 +217,9 @@ begin
   end if;
   if request.embedding is not null then
     select o.best, o.share into best, share from pgrecall_internal._standing_out(before) as o;
-    if share > little is not true then
+    if not coalesce(share > least_share, false) then
       best := null;
-      share := little;
+      share := least_share;
     end if;
   end if;
   -- A bound in the first 13 or the last 276 years that PostgreSQL can represent becomes infinite,

@@ -11,7 +11,7 @@ set search_path from current
 as $$
 begin
   return (
-    select case substring(d.dictinitoption from '(?i)language\s*=\s*''?(\w+)')
+    select case lower(substring(d.dictinitoption from '(?i)language\s*=\s*''?(\w+)'))
              when 'german' then 'de' when 'spanish' then 'es' when 'french' then 'fr'
              when 'italian' then 'it' when 'dutch' then 'nl' when 'portuguese' then 'pt' end
     from   pg_ts_config_map m

@@ -629,6 +629,7 @@ def test_a_question_without_names_in_it_is_embedded_once_for_both_it_is_needed_f
         ("Who led Atlas in March 2026 ?", "Who led Atlas in ?"),
         ("March 2026 ?", "March 2026 ?"),
         ("Who led Atlas in March 2020 ?", "Who led Atlas in March 2020 ?"),
+        ("What did March do in March ?", "What did March do in March ?"),
         ("Who leads Atlas ?", "Who leads Atlas ?"),
     ],
 )

@@ -85,6 +85,8 @@ def test_an_embedder_says_how_many_words_it_knows(connection: Connection) -> Non
         ("¿Quién vendió ayer la bicicleta roja de la tienda?", 0.1, 0.3),
         ("Qui a vendu hier le vélo rouge de la boutique ?", 0.1, 0.65),
         ("昨天是谁卖掉了那辆红色自行车？", 0, 0.25),
+        ("昨天谁用了 GPT、API、SQL、CPU、USB？", 0, 0.25),
+        ("AWS, GCP?", 0.5, 1),
     ],
 )
 def test_the_packaged_embedder_knows_words_of_its_language(

@@ -866,8 +866,11 @@ def test_a_report_counts_what_was_not_known_yet_of_what_is_asked_for(
         ("45000", False),
         ("2.12.2", True),
         ("10.0.0.12", True),
+        ("192.168.100.200", True),
         ("5.3.2026", False),
+        ("15.03.2026", False),
         ("1.200.000", False),
+        ("12.200.000", False),
     ],
 )
 def test_embeddings_are_doubted_beside_a_rare_identifier(

@@ -216,6 +216,36 @@ def test_the_language_of_a_call_goes_before_that_of_the_bank(recall: Recall) -> 
     assert english.facts == ("March 5, 2026 = 2026-03-05",)
 
 
+def test_what_a_bank_in_another_language_is_asked_in_english_is_read(recall: Recall) -> None:
+    recall.configure_bank("b", {"time_settings": {"language": "de"}})
+
+    asked = recall.recall_report("b", "What was on March 5, 2026?", reference_time=ASKED)
+    only_german = recall.recall_report(
+        "b", "What was on March 5, 2026?", language="de", reference_time=ASKED
+    )
+
+    assert asked.facts == ("March 5, 2026 = 2026-03-05",)
+    assert only_german.facts == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "city"),
+    [
+        ("Where does Ana live now?", {}, "Oslo"),
+        ("Where does Ana live now?", {"language": "de"}, "Bern"),
+        ("Wo wohnt Ana jetzt?", {}, "Oslo"),
+    ],
+)
+def test_words_for_the_latest_state_are_read_in_english_beside_another_language(
+    moved: Recall, query: str, options: dict[str, Any], city: str
+) -> None:
+    moved.configure_bank("m", {"time_settings": {"language": "de"}})
+
+    first, *_ = moved.recall("m", query, **options)
+
+    assert first.text == f"Ana lives in {city}"
+
+
 @pytest.fixture
 def moved(connection: Connection) -> Recall:
     recall = Recall(connection, embedder=None)

@@ -176,10 +176,17 @@ class Question:
             self._arguments["during"] = to_range(self._during)
             self._read_latest_or_former(preparation)
 
-    def _read_time(self, preparation: Preparation) -> None:
-        arguments = dict(preparation.time_settings)
+    def _languages(self, preparation: Preparation) -> list[str]:
+        """Return the languages to read the question in, until one says something.
+
+        Whoever asks a bank in another language may ask it in English, too.
+        """
         if self._language is not None:
-            arguments["language"] = self._language
+            return [self._language]
+        return [*dict.fromkeys((preparation.time_settings.get("language", "en"), "en"))]
+
+    def _read_time(self, preparation: Preparation) -> None:
+        found = None
 
         def anchor(name: str) -> datetime | None:
             if self._anchors is not None:
@@ -192,13 +199,14 @@ class Question:
 
         with self._timed("temporal"):
             try:
-                found = extract_temporal_constraint(
-                    self._query,
-                    self._reference_time,
-                    timezone=self._settings.timezone,
-                    anchors=anchor,
-                    **arguments,
-                )
+                for language in self._languages(preparation):
+                    found = found or extract_temporal_constraint(
+                        self._query,
+                        self._reference_time,
+                        timezone=self._settings.timezone,
+                        anchors=anchor,
+                        **{**preparation.time_settings, "language": language},
+                    )
             except ValueError as error:
                 raise InvalidArgument(
                     str(error), hint="Pass temporal=False to leave the times in the query unread."
@@ -213,17 +221,19 @@ class Question:
         Hits that say nearly the same are then ordered by time, and not reranked.
         """
         options = cast("dict[str, object]", self._arguments["options"])
-        language = self._language or preparation.time_settings.get("language", "en")
-        read = read_latest_or_former(
-            self._query,
-            language=language,
-            latest=_texts(options.get("latest_words", preparation.latest_words)),
-            former=_texts(options.get("former_words", preparation.former_words)),
-        )
+        languages = self._languages(preparation)
+        read = None
+        for language in languages:
+            read = read or read_latest_or_former(
+                self._query,
+                language=language,
+                latest=_texts(options.get("latest_words", preparation.latest_words)),
+                former=_texts(options.get("former_words", preparation.former_words)),
+            )
         if read != "neither":
             self._prefer(read)
         # If no word of an English query says, the embedding may tell.
-        self._reads_order = language == "en" and read is None
+        self._reads_order = languages == ["en"] and read is None
 
     def _prefer(self, direction: Direction | None) -> None:
         options = cast("dict[str, object]", self._arguments["options"])
@@ -427,14 +437,15 @@ class Question:
     def _leave_time_uncompared(self) -> None:
         """Compare no token of the time that was read if the window says when.
 
-        Where nothing occurred in the window, only the texts can say.
+        Where nothing occurred in the window or near it, only the texts can say.
         """
         constraint, tokens = self._constraint, self._reranking.tokens
         if constraint is None or tokens is None:
             return
         before, matched, after = self._query.partition(constraint.matched)
         is_more = any(map(str.isalnum, before + after))
-        if is_more and any(_TEMPORAL in hit.arms for hit in self._hits):
+        is_once = matched not in after  # "What did June say in June?"
+        if is_more and is_once and any(_TEMPORAL in hit.arms for hit in self._hits):
             self._reranking.tokens = tokens.without(len(before), len(before) + len(matched))
 
     def order(self, rows: Sequence[Reranked]) -> None:

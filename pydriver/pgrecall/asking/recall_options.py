@@ -32,7 +32,8 @@ class RecallOptions(SqlOptions, total=False):
         model: Name of the model that made the embedding.
         temporal: Whether to read a time out of the query. Default: True.
         language: Language of the query, for the times in it: en, de, es, fr, it, nl or pt. Default:
-            the language in the bank's time_settings, else English.
+            the language in the bank's time_settings, else that of its text_search_config; what
+            it does not read is read in English.
         anchors: Times that a clause such as "since I joined" refers to: a mapping from the clause
             in lower case ("i joined") to a datetime, or a function, which may return None.
         reference_time: The moment of asking, which "yesterday" counts back from. Default: now.

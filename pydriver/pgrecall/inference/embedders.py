@@ -340,7 +340,7 @@ class SmallEmbedder(_OnnxEmbedder, _InRoles):
         return [Embedded(vector.tolist(), tokens)]
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
-        """Return where the tokens of a question stand in it; of a passage nobody asks."""
+        """Return where the tokens of a question stand in it; nothing for a passage."""
         prompt = self.prompts["query"]
         if not text.startswith(prompt):
             return []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN = "[UNK]"
 _LEAST_LETTERS = 3  # of a known word that says something about the language
-_SENTENCE = 4  # tokens that make capital letters a way of writing, not names
+_SENTENCE = 4  # words that make capital letters a way of writing, not names
 
 
 @runtime_checkable
@@ -39,10 +39,12 @@ def known_share(tokenizer: Any, text: str) -> float:
     """
     read = tokenizer.encode(text, add_special_tokens=False)
     words = [list(pieces) for _, pieces in groupby(range(len(read)), read.word_ids.__getitem__)]
-    has_names = not (text.isupper() and len(words) >= _SENTENCE)
+    starts = [read.offsets[first][0] for first, *_ in words]
+    letters = sum(text[start].isalpha() for start in starts)
+    has_names = letters < _SENTENCE or not all(c.isupper() for c in text if c.isalpha())
     odd: list[bool] = []
-    for first, *rest in words:
-        start, piece = read.offsets[first][0], read.tokens[first]
+    for start, (first, *rest) in zip(starts, words, strict=True):
+        piece = read.tokens[first]
         if not text[start].isalpha() or (has_names and start > 0 and text[start].isupper()):
             continue
         is_odd = rest != [] or piece == _UNKNOWN or not piece.isascii()

@@ -390,9 +390,11 @@ class Scan:
     def _is_capital(self, token: int) -> bool:
         return token < len(self.spots) and self.text[self.spots[token][0]].isupper()
 
-    def _is_after_no_noun(self, item: Item) -> bool:
-        """Return whether the word before is no noun, in a text whose nouns are capitalised."""
-        start, end = self.spots[item.first - 1] if item.first else (0, 0)
+    def _is_beside_no_noun(self, item: Item) -> bool:
+        """Return whether no noun stands beside a year, in a text whose nouns are capitalised."""
+        if item.first == 0 or self._is_capital(item.last):  # "mehr als 2019 Einwohner"
+            return False
+        start, end = self.spots[item.first - 1]
         has_capitals = any(self._is_capital(token) for token in range(1, len(self.spots)))
         return has_capitals and self.text[start:end].isalpha() and self.text[start:end].islower()
 
@@ -427,7 +429,7 @@ class Scan:
             if language.has_capital_nouns:
                 # "was habe ich 2019 gemacht", "was kam 2021 dazu", but not "wer hat Office 2019"
                 in_context = in_context or before in language.little and ends
-                in_context = in_context or is_recent and self._is_after_no_noun(item)
+                in_context = in_context or is_recent and self._is_beside_no_noun(item)
             elif (article or before in language.possessives or before.endswith("'s")) and not ends:
                 # "the 2025 budget", but neither "the 2000 users" nor "the 2025 Corolla"
                 in_context = in_context or is_recent and not self._is_capital(item.last)
