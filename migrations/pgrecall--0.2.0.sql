@@ -7748,7 +7748,7 @@ comment on function pgrecall_internal._named_hits is
 
 create or replace function pgrecall_internal._doubted_weights(
   weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision,
-  known_words double precision default 1)
+  known_words double precision)
 returns jsonb
 language plpgsql immutable parallel safe
 set search_path from current
@@ -16706,7 +16706,8 @@ set search_path from current
 as $$
 declare
   unusable text;
-  named    text[] := '{fusion,rrf_k,weights,gates,named_boost,doubt}';
+  named    text[] := '{fusion,rrf_k,weights,gates,named_boost,doubt,known_words}';
+  known    double precision;
   given    jsonb;
   arms     pgrecall_internal.arm_found[];
 begin
@@ -16721,6 +16722,11 @@ begin
   given := pgrecall_internal._option_defaults() || jsonb_strip_nulls(coalesce(options, '{}'));
   given := given || jsonb_build_object(
     'weights', pgrecall.default_weights() || coalesce(options -> 'weights', '{}'));
+  known := (given ->> 'known_words')::double precision;
+  if known < 0.75 then
+    given := jsonb_set(
+      given, '{weights}', pgrecall_internal._known_weights(given -> 'weights', known));
+  end if;
   -- A recall does not run an arm of weight 0, so such an arm cannot be the one that stays.
   hits := array(
     select h from unnest(pgrecall_internal._checked_hits(hits)) as h
@@ -16732,14 +16738,15 @@ begin
   from   pgrecall_internal._fuse(
            pgrecall_internal._ungated(hits, given -> 'gates'), arms,
            pgrecall_internal._doubted_weights(
-             given -> 'weights', arms, (given ->> 'doubt')::double precision),
+             given -> 'weights', arms, (given ->> 'doubt')::double precision, known),
            (given ->> 'rrf_k')::integer, given ->> 'fusion',
            (given ->> 'named_boost')::double precision);
 end;
 $$;
 comment on function pgrecall.fuse is
 'Fuses the hits of arm_hits() as a recall does, best first: options fusion, rrf_k, weights, gates, '
-'named_boost and doubt, as in recall_options(). Equal scores share a rank. Errors: 22023, RC009.';
+'named_boost, doubt and known_words, as in recall_options(). Equal scores share a rank. Errors: '
+'22023, RC009.';
 
 create or replace function pgrecall_internal._checked_half_life(half_life interval, decay text)
 returns interval

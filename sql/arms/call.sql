@@ -122,7 +122,7 @@ comment on function pgrecall_internal._named_hits is
 
 create or replace function pgrecall_internal._doubted_weights(
   weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision,
-  known_words double precision default 1)
+  known_words double precision)
 returns jsonb
 language plpgsql immutable parallel safe
 set search_path from current

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from psycopg.types.json import Jsonb
 
 from pgrecall import Recall
 from servers import kept_fixture
@@ -373,6 +374,19 @@ def test_vague_embeddings_of_unknown_words_are_doubted_beside_any_words(
         return max(float(h.arms.get("semantic", {}).get("contribution", 0)) for h in hits)
 
     assert best(known_words=known) == pytest.approx(share * best())
+    known_words = {"known_words": known}
+    fused = dict(
+        connection.execute(
+            "select f.memory_id, f.score from pgrecall.fuse((select array_agg(h)"
+            " from pgrecall.arm_hits(bank => 'b', query => 'crate', embedding => '[1,0,0]',"
+            " options => %(options)s) as h), %(options)s) as f",
+            {"options": Jsonb(known_words)},
+        ).fetchall()
+    )
+    found = call(connection, "hybrid_recall", **asked, options=known_words)
+    assert {h.memory_id: fused[h.memory_id] for h in found} == pytest.approx(
+        {h.memory_id: h.score for h in found}
+    )
 
 
 def test_gates_of_the_bank_and_the_call_never_empty_an_answer(
