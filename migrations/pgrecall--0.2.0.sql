@@ -7452,7 +7452,8 @@ begin
   end if;
   request.named := '{}';
   if request.query <> '' and has_names
-     and (arm is null and (request.options ->> 'named_boost')::double precision > 0
+     and (arm is null and ((request.options ->> 'named_boost')::double precision > 0
+                           or during is not null)
           or 'names' = any (needs))
   then
     request.named := array(
@@ -7827,22 +7828,6 @@ return array(
   left   join pgrecall.arms() as a on a.arm = h.arm
 );
 comment on function pgrecall_internal._arms_found is 'The arms that have any of the hits.';
-
-create or replace function pgrecall_internal._standing_out(
-  hits pgrecall.arm_hit[], out best double precision, out share double precision)
-language sql immutable parallel safe
-begin atomic
-  select x.best, greatest(0, least(1, (x.best - x.eleventh - 0.1) / 0.1))
-  from (
-    select max(h.score) as best, min(h.score) filter (where h.rank <= 11) as eleventh
-    from   unnest(hits) as h
-    where  h.arm = 'semantic'
-    having count(*) > 10
-  ) as x;
-end;
-comment on function pgrecall_internal._standing_out is
-'The best similarity of the semantic hits, and how far it stands out: 0 to 1 as they fall by 0.1 '
-'to 0.2 up to the eleventh; null with fewer.';
 
 -- arms/key.sql
 -- The key arm: memories whose fact_key occurs in the query, the strongest signal.
@@ -8759,9 +8744,7 @@ declare
     select h.memory_id from unnest(before) as h where h.arm = 'lexical' order by h.rank limit 50);
   best        double precision;
   share       double precision := 0;
-  least_share constant double precision := case
-    when request.named = '{}' or (request.options ->> 'named_boost')::double precision = 0 then 0.1
-    else 0 end;
+  least_share constant double precision := case when request.named = '{}' then 0.1 else 0 end;
 begin
   result.is_run := during is not null;
   if is_planned then
@@ -8771,7 +8754,12 @@ begin
     return result;
   end if;
   if request.embedding is not null then
-    select o.best, o.share into best, share from pgrecall_internal._standing_out(before) as o;
+    select max(h.score),
+           least(0.9, (max(h.score) - min(h.score) filter (where h.rank <= 11) - 0.1) / 0.1)
+    into   best, share
+    from   unnest(before) as h
+    where  h.arm = 'semantic'
+    having count(*) > 10;
     if not coalesce(share > least_share, false) then
       best := null;
       share := least_share;
@@ -8832,7 +8820,7 @@ comment on function pgrecall.temporal_arm is
 'mentioned_at where occurred is null. score is the proximity, 1 within the window and 0.9 falling '
 'to 0 around it, times 1 - s + s (similarity / the best similarity) ^ 3 where an embedding is '
 'given; a memory without one has similarity 0. s is 0.1; in a recall it is 0 where the query names '
-'an entity, and grows to 1 as the similarity of the semantic arm falls by 0.1 to 0.2 up to its '
+'an entity, and grows to 0.9 as the similarity of the semantic arm falls by 0.1 to 0.19 up to its '
 'eleventh hit: then the best is that of the bank, else that of the window. Errors: RC001, RC004, '
 'RC005, RC006, RC008, RC011, 22023.';
 
@@ -10750,7 +10738,6 @@ declare
     request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
   found  record;
   depth  integer;
-  outside double precision;
 begin
   if seed.memory_ids is null then
     share := 0;
@@ -10771,15 +10758,14 @@ begin
   end if;
   if request.during is not null and request.named = '{}' then
     -- Where nobody is named, the window anchors the question: memories outside it count less,
-    -- whatever led to them, unless the best hits stand out.
-    outside := 0.1 + 0.9 * coalesce((pgrecall_internal._standing_out(hits)).share, 0);
+    -- whatever led to them.
     select array_agg(t.id order by t.score desc, t.id desc),
            array_agg(t.score order by t.score desc, t.id desc),
            array_agg(t.path order by t.score desc, t.id desc)
     into   found.memory_ids, found.scores, found.paths
     from (
       select u.id, u.path,
-             case when m.at && request.during then u.score else outside * u.score end as score
+             case when m.at && request.during then u.score else 0.1 * u.score end as score
       from   unnest(found.memory_ids, found.scores, found.paths) as u(id, score, path)
       cross  join lateral (
         select coalesce(x.occurred, tstzrange(x.mentioned_at, x.mentioned_at, '[]')) as at

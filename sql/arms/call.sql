@@ -201,19 +201,3 @@ return array(
   left   join pgrecall.arms() as a on a.arm = h.arm
 );
 comment on function pgrecall_internal._arms_found is 'The arms that have any of the hits.';
-
-create or replace function pgrecall_internal._standing_out(
-  hits pgrecall.arm_hit[], out best double precision, out share double precision)
-language sql immutable parallel safe
-begin atomic
-  select x.best, greatest(0, least(1, (x.best - x.eleventh - 0.1) / 0.1))
-  from (
-    select max(h.score) as best, min(h.score) filter (where h.rank <= 11) as eleventh
-    from   unnest(hits) as h
-    where  h.arm = 'semantic'
-    having count(*) > 10
-  ) as x;
-end;
-comment on function pgrecall_internal._standing_out is
-'The best similarity of the semantic hits, and how far it stands out: 0 to 1 as they fall by 0.1 '
-'to 0.2 up to the eleventh; null with fewer.';

@@ -204,9 +204,7 @@ declare
     select h.memory_id from unnest(before) as h where h.arm = 'lexical' order by h.rank limit 50);
   best        double precision;
   share       double precision := 0;
-  least_share constant double precision := case
-    when request.named = '{}' or (request.options ->> 'named_boost')::double precision = 0 then 0.1
-    else 0 end;
+  least_share constant double precision := case when request.named = '{}' then 0.1 else 0 end;
 begin
   result.is_run := during is not null;
   if is_planned then
@@ -216,7 +214,12 @@ begin
     return result;
   end if;
   if request.embedding is not null then
-    select o.best, o.share into best, share from pgrecall_internal._standing_out(before) as o;
+    select max(h.score),
+           least(0.9, (max(h.score) - min(h.score) filter (where h.rank <= 11) - 0.1) / 0.1)
+    into   best, share
+    from   unnest(before) as h
+    where  h.arm = 'semantic'
+    having count(*) > 10;
     if not coalesce(share > least_share, false) then
       best := null;
       share := least_share;
@@ -277,6 +280,6 @@ comment on function pgrecall.temporal_arm is
 'mentioned_at where occurred is null. score is the proximity, 1 within the window and 0.9 falling '
 'to 0 around it, times 1 - s + s (similarity / the best similarity) ^ 3 where an embedding is '
 'given; a memory without one has similarity 0. s is 0.1; in a recall it is 0 where the query names '
-'an entity, and grows to 1 as the similarity of the semantic arm falls by 0.1 to 0.2 up to its '
+'an entity, and grows to 0.9 as the similarity of the semantic arm falls by 0.1 to 0.19 up to its '
 'eleventh hit: then the best is that of the bank, else that of the window. Errors: RC001, RC004, '
 'RC005, RC006, RC008, RC011, 22023.';

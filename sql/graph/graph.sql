@@ -163,7 +163,6 @@ declare
     request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
   found  record;
   depth  integer;
-  outside double precision;
 begin
   if seed.memory_ids is null then
     share := 0;
@@ -184,15 +183,14 @@ begin
   end if;
   if request.during is not null and request.named = '{}' then
     -- Where nobody is named, the window anchors the question: memories outside it count less,
-    -- whatever led to them, unless the best hits stand out.
-    outside := 0.1 + 0.9 * coalesce((pgrecall_internal._standing_out(hits)).share, 0);
+    -- whatever led to them.
     select array_agg(t.id order by t.score desc, t.id desc),
            array_agg(t.score order by t.score desc, t.id desc),
            array_agg(t.path order by t.score desc, t.id desc)
     into   found.memory_ids, found.scores, found.paths
     from (
       select u.id, u.path,
-             case when m.at && request.during then u.score else outside * u.score end as score
+             case when m.at && request.during then u.score else 0.1 * u.score end as score
       from   unnest(found.memory_ids, found.scores, found.paths) as u(id, score, path)
       cross  join lateral (
         select coalesce(x.occurred, tstzrange(x.mentioned_at, x.mentioned_at, '[]')) as at

@@ -316,7 +316,8 @@ begin
   end if;
   request.named := '{}';
   if request.query <> '' and has_names
-     and (arm is null and (request.options ->> 'named_boost')::double precision > 0
+     and (arm is null and ((request.options ->> 'named_boost')::double precision > 0
+                           or during is not null)
           or 'names' = any (needs))
   then
     request.named := array(

@@ -317,9 +317,11 @@ def test_other_rankings_are_joined_as_recall_would(connection: psycopg.Connectio
                 fusion=cast("Any", way.fusion),
                 rrf_k=way.rrf_k,
                 named_boost=way.named_boost,
-                top_k=CUTOFF,
+                top_k=len(FACTS),
             )
-            assert ids == [hit.fact_key for hit in hits]
+            # Of hits with the same score either may be first.
+            scores = {hit.fact_key: hit.score for hit in hits}
+            assert [scores[key] for key in ids] == pytest.approx([*scores.values()][:CUTOFF])
 
 
 def test_tuning_finds_out_that_an_arm_is_useless(misled: Recall) -> None:

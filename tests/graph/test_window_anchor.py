@@ -29,31 +29,6 @@ def test_what_lies_outside_a_window_counts_less_where_nobody_is_named(
     assert named[winch] < 5 * max(named[pump], named[crane])
 
 
-def test_the_graph_leads_out_of_a_window_where_the_best_hits_stand_out(
-    connection: Connection,
-) -> None:
-    def outside_of_inside(others: float) -> float:
-        """Ask for the first fact, which the others are like, in the month of the second."""
-        bank = f"b{others}"
-        create(connection, bank)
-        facts = [
-            {
-                "text": f"fact {n}",
-                "entities": ["Workshop"],
-                "occurred": "2025-02-03" if n == 1 else "2025-06-03",
-                "embedding": [cosine, (1 - cosine**2) ** 0.5],
-            }
-            for n, cosine in enumerate([1.0, 0.7, *[others] * 10])
-        ]
-        best, inside, *_ = retain(connection, facts, bank=bank)
-        scores = graph_scores(
-            connection, "", bank=bank, embedding=[1, 0], during="[2025-02-01,2025-03-01)"
-        )
-        return scores[best] / scores[inside]
-
-    assert outside_of_inside(0.5) > 5 * outside_of_inside(0.95)
-
-
 def test_causes_of_a_crowd_of_hits_do_not_outvote_what_has_none(connection: Connection) -> None:
     create(connection)
     things = ["pump", "winch", "crane", "lathe", "drill", "saw", "press", "forge", "kiln", "loom"]

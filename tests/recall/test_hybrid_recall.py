@@ -143,6 +143,8 @@ def test_an_arm_in_a_recall_is_the_arm_alone(
     connection: Connection, bank: dict[str, int], arm: str, together: bool, fusion: str, k: int
 ) -> None:
     function, arguments = ALONE[arm]
+    if arm == "temporal":  # beside a name, similarity does not count
+        arguments = {"during": WINDOW}
     alone = call(connection, function, bank="b", **arguments)
     weight = 2.5
     asked = None if together else [arm]
