@@ -7748,13 +7748,14 @@ comment on function pgrecall_internal._named_hits is
 'it.';
 
 create or replace function pgrecall_internal._doubted_weights(
-  weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision,
-  known_words double precision)
+  options jsonb, arms pgrecall_internal.arm_found[])
 returns jsonb
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
 declare
+  weights  constant jsonb := options -> 'weights';
+  doubt    constant double precision := (options ->> 'doubt')::double precision;
   arm      pgrecall_internal.arm_found;
   apart    double precision;
   words    double precision;
@@ -7768,7 +7769,8 @@ begin
     if arm.arm = 'lexical' then
       words := apart;
       -- Beside embeddings that know few words of the question, words are surer.
-      sureness := greatest(0, least(1, greatest((apart - 0.5) / 0.2, 8 * (0.75 - known_words))));
+      sureness := greatest(0, least(1, greatest(
+        (apart - 0.5) / 0.2, 8 * (0.75 - (options ->> 'known_words')::double precision))));
     elsif arm.background < 'infinity' and arm.eleventh > 0 then
       meaning := greatest(meaning, apart);
     elsif arm.is_graph then
@@ -7800,7 +7802,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._doubted_weights is
-'The weights, lowered for words or embeddings where they can hardly distinguish memories and the '
+'The weights in options, lowered for words or embeddings where they can hardly distinguish '
+'memories and the '
 'others can. Certainty of embeddings falls from 1 to 0 as the best similarity, less its '
 'background, falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical '
 'score falls by 0.5 to 0.7 of itself up to the eleventh hit, or as the share of the words of the '
@@ -10597,9 +10600,7 @@ as $$
 declare
   boost   double precision := (request.options ->> 'named_boost')::double precision;
   k       integer := (request.options ->> 'rrf_k')::integer;
-  weights jsonb := pgrecall_internal._doubted_weights(
-    request.options -> 'weights', arms, (request.options ->> 'doubt')::double precision,
-    (request.options ->> 'known_words')::double precision);
+  weights jsonb := pgrecall_internal._doubted_weights(request.options, arms);
 begin
   with arm as (
     select f.arm, f.best, (weights ->> f.arm)::double precision as weight
@@ -16723,8 +16724,7 @@ begin
   select *
   from   pgrecall_internal._fuse(
            pgrecall_internal._ungated(hits, given -> 'gates'), arms,
-           pgrecall_internal._doubted_weights(
-             given -> 'weights', arms, (given ->> 'doubt')::double precision, known),
+           pgrecall_internal._doubted_weights(given, arms),
            (given ->> 'rrf_k')::integer, given ->> 'fusion',
            (given ->> 'named_boost')::double precision);
 end;
@@ -18357,9 +18357,7 @@ begin
   arms := run.reports;
   if is_run then
     request.found := run.arms;
-    weights := pgrecall_internal._doubted_weights(
-      request.options -> 'weights', run.arms, (request.options ->> 'doubt')::double precision,
-      (request.options ->> 'known_words')::double precision);
+    weights := pgrecall_internal._doubted_weights(request.options, run.arms);
     if weights <> request.options -> 'weights' then
       arms := pgrecall_internal._doubted_reports(
         arms, run.arms, request.options -> 'weights', weights);
@@ -18823,8 +18821,7 @@ declare
   likely  double precision;
 begin
   options := jsonb_set(options, '{weights}', pgrecall_internal._doubted_weights(
-    options -> 'weights', request.found, (options ->> 'doubt')::double precision,
-    (options ->> 'known_words')::double precision));
+    options, request.found));
   select f.* into fused
   from (
     select u.*, count(*) over () as others

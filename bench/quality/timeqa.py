@@ -118,15 +118,10 @@ def main() -> None:
         Recall.connect(dsn, embedder=conversations.caching_embedder()) as recall,
     ):
         figures: harness.Figures = {"timeqa.facts": len(facts), "timeqa.questions": len(asked)}
-        for bank, left_out in (("undated", {"occurred"}), ("dated", set())):
+        undated = [{**fact, "occurred": None} for fact in facts]
+        for bank, of_bank in (("undated", undated), ("dated", facts)):
             harness.new_bank(recall, bank)
-            recall.retain_many(
-                bank,
-                (
-                    {name: value for name, value in fact.items() if value and name not in left_out}
-                    for fact in facts
-                ),
-            )
+            recall.retain_many(bank, of_bank)
             figures |= ask(recall, bank, asked)
         harness.show(figures)
         harness.write(options, figures, {"articles": ARTICLES, "asked": ASKED}, dsn)

@@ -121,13 +121,14 @@ comment on function pgrecall_internal._named_hits is
 'it.';
 
 create or replace function pgrecall_internal._doubted_weights(
-  weights jsonb, arms pgrecall_internal.arm_found[], doubt double precision,
-  known_words double precision)
+  options jsonb, arms pgrecall_internal.arm_found[])
 returns jsonb
 language plpgsql immutable parallel safe
 set search_path from current
 as $$
 declare
+  weights  constant jsonb := options -> 'weights';
+  doubt    constant double precision := (options ->> 'doubt')::double precision;
   arm      pgrecall_internal.arm_found;
   apart    double precision;
   words    double precision;
@@ -141,7 +142,8 @@ begin
     if arm.arm = 'lexical' then
       words := apart;
       -- Beside embeddings that know few words of the question, words are surer.
-      sureness := greatest(0, least(1, greatest((apart - 0.5) / 0.2, 8 * (0.75 - known_words))));
+      sureness := greatest(0, least(1, greatest(
+        (apart - 0.5) / 0.2, 8 * (0.75 - (options ->> 'known_words')::double precision))));
     elsif arm.background < 'infinity' and arm.eleventh > 0 then
       meaning := greatest(meaning, apart);
     elsif arm.is_graph then
@@ -173,7 +175,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._doubted_weights is
-'The weights, lowered for words or embeddings where they can hardly distinguish memories and the '
+'The weights in options, lowered for words or embeddings where they can hardly distinguish '
+'memories and the '
 'others can. Certainty of embeddings falls from 1 to 0 as the best similarity, less its '
 'background, falls from 0.6 to 0.3 of itself. Sureness of words rises from 0 to 1 as the lexical '
 'score falls by 0.5 to 0.7 of itself up to the eleventh hit, or as the share of the words of the '

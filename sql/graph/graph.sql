@@ -22,9 +22,7 @@ as $$
 declare
   boost   double precision := (request.options ->> 'named_boost')::double precision;
   k       integer := (request.options ->> 'rrf_k')::integer;
-  weights jsonb := pgrecall_internal._doubted_weights(
-    request.options -> 'weights', arms, (request.options ->> 'doubt')::double precision,
-    (request.options ->> 'known_words')::double precision);
+  weights jsonb := pgrecall_internal._doubted_weights(request.options, arms);
 begin
   with arm as (
     select f.arm, f.best, (weights ->> f.arm)::double precision as weight

@@ -582,9 +582,7 @@ begin
   arms := run.reports;
   if is_run then
     request.found := run.arms;
-    weights := pgrecall_internal._doubted_weights(
-      request.options -> 'weights', run.arms, (request.options ->> 'doubt')::double precision,
-      (request.options ->> 'known_words')::double precision);
+    weights := pgrecall_internal._doubted_weights(request.options, run.arms);
     if weights <> request.options -> 'weights' then
       arms := pgrecall_internal._doubted_reports(
         arms, run.arms, request.options -> 'weights', weights);

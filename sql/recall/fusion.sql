@@ -202,8 +202,7 @@ begin
   select *
   from   pgrecall_internal._fuse(
            pgrecall_internal._ungated(hits, given -> 'gates'), arms,
-           pgrecall_internal._doubted_weights(
-             given -> 'weights', arms, (given ->> 'doubt')::double precision, known),
+           pgrecall_internal._doubted_weights(given, arms),
            (given ->> 'rrf_k')::integer, given ->> 'fusion',
            (given ->> 'named_boost')::double precision);
 end;

@@ -156,8 +156,7 @@ declare
   likely  double precision;
 begin
   options := jsonb_set(options, '{weights}', pgrecall_internal._doubted_weights(
-    options -> 'weights', request.found, (options ->> 'doubt')::double precision,
-    (options ->> 'known_words')::double precision));
+    options, request.found));
   select f.* into fused
   from (
     select u.*, count(*) over () as others

@@ -63,7 +63,7 @@ class Tokens:
     spans: Sequence[tuple[int, int]] = ()
 
     def without(self, start: int, end: int) -> Tokens:
-        """Return the tokens outside a part of the question; all if none or no spans are left."""
+        """Return the tokens outside a part of the question; all of them if none would be left."""
         kept = [n for n, (begin, stop) in enumerate(self.spans) if stop <= start or end <= begin]
         if not kept:
             return self
