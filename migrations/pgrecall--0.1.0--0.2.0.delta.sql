@@ -691,6 +691,11 @@ create index if not exists memory_bank_id_content_hash_idx
 create index if not exists memory_bank_id_fact_type_occurred_new_idx
   on pgrecall.memory (bank_id, fact_type, lower(occurred), upper(occurred))
   where occurred is not null;
+-- Ana Silva as "Ana" or "Silva".
+create index if not exists entity_alias_bank_id_first_idx on pgrecall.entity_alias
+  (bank_id, split_part(alias, ' ', 1)) where strpos(alias, ' ') > 0;
+create index if not exists entity_alias_bank_id_last_idx on pgrecall.entity_alias
+  (bank_id, split_part(alias, ' ', -1)) where strpos(alias, ' ') > 0;
 -- The newest relations of an entity are read without reading all of them.
 create index if not exists relation_bank_id_from_id_relation_id_idx
   on pgrecall.relation (bank_id, from_id, relation_id) where from_id is not null;

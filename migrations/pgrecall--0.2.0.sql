@@ -593,6 +593,11 @@ comment on column pgrecall.entity_alias.confidence is
 
 create index entity_alias_bank_id_entity_id_idx on pgrecall.entity_alias (bank_id, entity_id)
   where entity_id is not null;
+-- Ana Silva as "Ana" or "Silva": _name_parts().
+create index entity_alias_bank_id_first_idx on pgrecall.entity_alias
+  (bank_id, split_part(alias, ' ', 1)) where strpos(alias, ' ') > 0;
+create index entity_alias_bank_id_last_idx on pgrecall.entity_alias
+  (bank_id, split_part(alias, ' ', -1)) where strpos(alias, ' ') > 0;
 
 create table pgrecall.mention (
   bank_id   text not null,
@@ -6633,7 +6638,8 @@ comment on function pgrecall_internal._hnsw_index is
 -- Names in a query, resolved to entities.
 --
 -- query_entities() cuts a query into runs of words (_words(), _phrases()), looks each up among the
--- aliases and keeps the longest matches. Where several entities have the same name, their
+-- aliases and keeps the longest matches. A word that is no name of its own may be the first or last
+-- of one (_name_parts()). Where several entities have the same name, their
 -- co-mentions decide: the other entities of their latest facts.
 -- Every lookup is bounded (200 words, 10 entities a name, 100 facts a type), so that neither a long
 -- query nor an entity mentioned everywhere makes a recall slow.
@@ -6668,6 +6674,77 @@ $$;
 comment on function pgrecall_internal._co_mentions is
 'Entities that the latest 100 facts of each type about an entity mention too.';
 
+create or replace function pgrecall_internal._name_parts(bank text, query text)
+returns setof pgrecall_internal.named_entity
+language plpgsql stable parallel safe rows 1
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  parts text[];
+begin
+  -- Of "Ana Silva" no word stands alone: she need not be the one Silva who is known. "Did Ana" is
+  -- Ana, and "Silvas Haus", in German, Silva.
+  parts := array(
+    select distinct case when w.words[2] is null then w.words[1] else left(w.words[1], -1) end
+    from   pgrecall.bank b
+    cross  join regexp_matches(
+             left(query, 4000),
+             '\m[[:upper:]][[:alnum:]]*(?:[-_.@:+#''’ ][[:upper:]][[:alnum:]]*)*', 'g') as r(run)
+    cross  join string_to_array(r.run[1], ' ') as x(words)
+    cross  join lateral (
+      select case when to_tsvector(b.text_search_config::regconfig, x.words[1]) = ''
+               then x.words[2:] else x.words end as words
+    ) as w
+    where  b.bank_id = _name_parts.bank
+      and  w.words[1] ~ '^[[:alpha:]]{2,}$' and w.words[3] is null
+      and  (w.words[2] is null or w.words[1] like '%__s'));
+  if parts = '{}' then
+    return;
+  end if;
+  return query
+  select k.entity_id, lower(p.part), k.confidence, null::integer, null::integer, null::bigint
+  from   unnest(parts) as p(part)
+  cross  join lateral (
+    select x.entity_id, max(x.confidence)::real as confidence, count(*) over () as sharers
+    from (
+      (select a.entity_id, a.confidence
+       from   pgrecall.entity_alias a
+       where  a.bank_id = _name_parts.bank and strpos(a.alias, ' ') > 0
+         and  split_part(a.alias, ' ', 1) = lower(p.part)
+       limit  30)
+      union  all
+      (select a.entity_id, a.confidence
+       from   pgrecall.entity_alias a
+       where  a.bank_id = _name_parts.bank and strpos(a.alias, ' ') > 0
+         and  split_part(a.alias, ' ', -1) = lower(p.part)
+       limit  30)
+    ) as x
+    cross  join lateral (
+      select e.name
+      from   pgrecall.entity e
+      where  e.bank_id = _name_parts.bank and e.entity_id = x.entity_id
+      limit  1
+    ) as e
+    -- As written in the name, which "Walk" in "a long walk" is not.
+    where  strpos(e.name, p.part) > 0
+    group  by x.entity_id
+  ) as k
+  -- What many are called by is a common word.
+  where  k.sharers <= 3
+    and  not exists (
+      select from pgrecall.entity_alias a
+      where  a.bank_id = _name_parts.bank and a.alias = lower(p.part));
+end;
+$$;
+comment on function pgrecall_internal._name_parts is
+'Entities that a normalised query names by the first or last word of a name alone, "Ana" or '
+'"Silva", where that is no name of its own, is written with a capital as in the name, and stands '
+'beside no other capital. Nothing is found by a word that begins or ends the names of more than '
+'three entities.';
+
 create or replace function pgrecall_internal._query_names(bank text, query text)
 returns table (entity_id bigint, phrase text, starts_at integer, ends_at integer, confidence real)
 language plpgsql stable parallel safe rows 5
@@ -6680,6 +6757,7 @@ declare
   words  text[];
   spaced text[];  -- the same, each after a space
   firsts integer[];
+  parts  pgrecall_internal.named_entity[] := '{}';
   is_genitive boolean := query ~ 's [[:upper:]]';
 begin
   -- Most questions name nobody. It is cheaper to find out whether a question contains a name, and
@@ -6706,6 +6784,15 @@ begin
                  w.a || w.b || w.c || w.d || w.e || w.f || w.g,
                  w.a || w.b || w.c || w.d || w.e || w.f || w.g || w.h]) as r(run)))
     );
+    parts := array(
+      select p from pgrecall_internal._name_parts(_query_names.bank, _query_names.query) as p);
+    firsts := array(
+      select unnest(firsts)
+      union
+      select w.n::integer
+      from   unnest(parts) as p
+      join   unnest(words) with ordinality as w(word, n)
+        on   w.word in (p.matched, case when is_genitive then p.matched || 's' end));
     if firsts = '{}' then
       return;
     end if;
@@ -6723,9 +6810,14 @@ begin
     select a.alias, a.entity_id, a.confidence,
            row_number() over (
              partition by a.alias order by a.confidence desc, a.entity_id) as place
-    from   pgrecall.entity_alias a
-    where  a.bank_id = _query_names.bank
-      and  a.alias = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
+    from (
+      select b.alias, b.entity_id, b.confidence
+      from   pgrecall.entity_alias b
+      where  b.bank_id = _query_names.bank
+        and  b.alias = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
+      union  all
+      select p.matched, p.entity_id, p.confidence from unnest(parts) as p
+    ) as a
   ),
   found as materialized (
     select p.*, k.entity_id, k.confidence
@@ -6830,7 +6922,9 @@ comment on function pgrecall.query_entities is
 'Chinese, Japanese or Korean letters, and all entities that have such a name as an alias. '
 'confidence, 0 to 1, is the confidence in the alias. Where several entities have a name, each gets '
 'its share of confidence x (1 + 4 n): n is the number of other names in the query whose entities '
-'occur with it in its latest facts. Errors: RC001.';
+'occur with it in its latest facts. A word with a capital that is no name, and stands beside no '
+'other capital, is the first or last word of one: "Silva" means Ana Silva where at most three are '
+'called so. Errors: RC001.';
 
 create or replace function pgrecall_internal._without_names(bank pgrecall.bank, query text)
 returns text

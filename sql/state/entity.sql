@@ -41,6 +41,11 @@ comment on column pgrecall.entity_alias.confidence is
 
 create index entity_alias_bank_id_entity_id_idx on pgrecall.entity_alias (bank_id, entity_id)
   where entity_id is not null;
+-- Ana Silva as "Ana" or "Silva": _name_parts().
+create index entity_alias_bank_id_first_idx on pgrecall.entity_alias
+  (bank_id, split_part(alias, ' ', 1)) where strpos(alias, ' ') > 0;
+create index entity_alias_bank_id_last_idx on pgrecall.entity_alias
+  (bank_id, split_part(alias, ' ', -1)) where strpos(alias, ' ') > 0;
 
 create table pgrecall.mention (
   bank_id   text not null,

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from servers import kept_fixture
-from sqlcalls import Connection, call, create, retain
+from sqlcalls import Connection, call, counted_scans, create, retain
 
 
 def about(text: str, *entities: Any, **fields: Any) -> dict[str, Any]:
@@ -128,6 +128,73 @@ def test_names_are_found_as_they_are_written(
     retain(connection, [about("a", *known)])
 
     assert named(connection, query).keys() == names
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("What does Okonkwo do?", {"Keiko Okonkwo"}),
+        ("Okonkwo’s boss, who is that?", {"Keiko Okonkwo"}),
+        ("Did Keiko leave Lisbon?", {"Keiko Okonkwo"}),
+        ("Keiko, where are you? I told Bo.", {"Keiko Okonkwo", "Bo Okafor"}),
+        ("Wer ist Okonkwos Chefin?", {"Keiko Okonkwo"}),
+        ("Who leads Quickstep?", {"Quickstep Logistics"}),
+        # Beside another capital, or in an identifier, it is somebody else.
+        ("Where is Maria Okonkwo?", set()),
+        ("Where is Keiko Sato?", set()),
+        ("Wo ist Maria Okonkwos Chefin?", set()),
+        ("Where is Keiko-Sato?", set()),
+        ("Where is Keiko O'Brien?", set()),
+        # Common words are not written as in the name, or begin the names of many.
+        ("How do logistics work?", set()),
+        ("Will we see who is who?", set()),
+        ("Who will?", set()),
+        ("Have you read Walk?", set()),
+        ("Who is Team?", set()),
+        # A word that is itself a name means whom it names.
+        ("Where is Ana?", {"Ana"}),
+        ("Where is Keiko Okonkwo?", {"Keiko Okonkwo"}),
+    ],
+)
+def test_a_part_of_a_name_means_whom_no_other_name_means(
+    connection: Connection, query: str, names: set[str]
+) -> None:
+    create(connection)
+    teams = [f"Team {n}" for n in range(4)]
+    known = [
+        "Keiko Okonkwo", "Bo Okafor", "Quickstep Logistics", "Will Who", "a long walk",
+        "Ana", "Ana Silva", *teams,
+    ]  # fmt: skip
+    retain(connection, [about("a", *known)])
+
+    assert named(connection, query).keys() == names
+
+
+def test_a_part_of_several_names_means_who_occurs_with_the_others(connection: Connection) -> None:
+    create(connection)
+    retain(connection, [about("a", "Ana Silva", "Atlas"), about("b", "Ana Costa", "Borealis")])
+
+    assert named(connection, "Did Ana join Atlas?") == {
+        "Ana Silva": 5 / 6,
+        "Ana Costa": 1 / 6,
+        "Atlas": 1,
+    }
+
+
+def test_parts_of_names_are_found_by_indexes(connection: Connection) -> None:
+    create(connection)
+    letters = "bcdfghjklmnp"
+    retain(connection, [about("a", f"Zo{x}{y}i Wu{x}{y}") for x in letters for y in letters])
+    with connection.transaction(), counted_scans(connection) as scans:
+        found = named(connection, "Where is Zokli?")
+
+    assert found == {"Zokli Wukl": 1}
+    # By the table as a whole: none.
+    assert {name: n for name, n in scans.items() if name.startswith("entity_alias")} == {
+        "entity_alias_bank_id_first_idx": 1,
+        "entity_alias_bank_id_last_idx": 1,
+        "entity_alias_pkey": 3,
+    }
 
 
 @kept_fixture
