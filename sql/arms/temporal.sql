@@ -8,7 +8,8 @@
 -- team did Sidwell play for in 2002?" is answered by few facts, which are far more similar than
 -- others: then other facts of 2002 are no answers. "What was said on 5 March?" is as near to
 -- the eleventh fact as to the first, and the window decides. Then names tell facts of the window
--- apart, or where there is none, a little of their similarity.
+-- apart, or where there is none, a little of their similarity. Without an embedding words tell how
+-- similar a fact is.
 create or replace function pgrecall_internal._slack_after(during tstzrange)
 returns interval
 language sql immutable parallel safe
@@ -106,28 +107,32 @@ begin
       ),
       alike as (
         -- Vectors are read in one scan: one for each memory takes four times as long.
-        select n.memory_id, max(n.proximity) as proximity, max(n.cosine) as cosine
+        select n.memory_id, max(n.proximity) as proximity, max(n.similarity) as similarity
         from (
-          select x.memory_id, x.proximity, null::double precision as cosine
+          select x.memory_id, x.proximity, null::double precision as similarity
           from   near x
           union all
-          select e.memory_id, null, 1 - (e.embedding <=> $6)
+          select w.memory_id, null, w.score
+          from   unnest($11, $14) as w(memory_id, score)
+          union all
+          select e.memory_id, null,
+                 pgrecall_internal._similarity(1 - (e.embedding <=> $6), $9, $10)
           from   pgrecall.embedding e
           where  $6 is not null and e.bank_id = $1 and e.model = $7
             and  coalesce(e.fact_type, '') <> ''
             and  e.memory_id = any (array(select x.memory_id from near x))
         ) as n
         group  by n.memory_id
+        having max(n.proximity) > 0
       ),
       scored as materialized (
         select s.memory_id,
                s.proximity * (1 - $13 + $13 * coalesce(
-                 (s.similarity / greatest($12, max(s.similarity) over ())) ^ 3, 0))
+                 (s.similarity / greatest($12, max(s.similarity) over ()))
+                 ^ case when $6 is null then 2 else 3 end, 0))
                  as score
         from (
-          select a.memory_id, a.proximity,
-                 nullif(greatest(0, pgrecall_internal._similarity(a.cosine, $9, $10)), 0)
-                   as similarity
+          select a.memory_id, a.proximity, nullif(greatest(0, a.similarity), 0) as similarity
           from   alike a
         ) as s
       )
@@ -154,9 +159,10 @@ end;
 $$;
 comment on function pgrecall_internal._temporal_sql is
 'The search of a window as SQL: bank $1, as_of $2, filter $3, depth $4, window $5, embedding $6, '
-'model $7, slack $8, low and high cosine $9 and $10, memories about whom the query names and those '
-'with its words $11: of these half of depth are returned, too; best similarity $12 and share of '
-'similarity $13. Without fact_types, $3 holds these.';
+'model $7, slack $8, low and high cosine $9 and $10, memories with the words of the query and those '
+'about whom it names $11: of these half of depth are returned, too; best similarity $12, share of '
+'similarity $13; similarities by words of the first of $11 $14, null with an embedding. Without '
+'fact_types, $3 holds these.';
 
 -- The search without a filter, by occurred alone, is planned once a session, any other for each
 -- recall.
@@ -167,7 +173,7 @@ begin
       create or replace function %s(
         bank text, as_of timestamptz, fact_types text[], depth integer, during tstzrange,
         embedding halfvec, model text, slack interval, low double precision, high double precision,
-        about bigint[], best double precision, share double precision)
+        about bigint[], best double precision, share double precision, words double precision[])
       returns table (memory_ids bigint[], scores double precision[])
       language plpgsql stable parallel safe rows 1
       set search_path from current
@@ -199,11 +205,10 @@ declare
   bank   constant pgrecall.bank := request.bank;
   model  constant text := coalesce(bank.embedding_model, '');
   during tstzrange := request.during;
-  -- What has the words is looked up as well: of a wide window the arm reads the latest alone.
-  about  constant bigint[] := coalesce((request.about).memory_ids, '{}') || array(
-    select h.memory_id from unnest(before) as h where h.arm = 'lexical' order by h.rank limit 50);
-  best        double precision;
-  share       double precision := 0;
+  about  bigint[];
+  words  double precision[];
+  best   double precision;
+  share  double precision;
   least_share constant double precision := case when request.named = '{}' then 0.1 else 0 end;
 begin
   result.is_run := during is not null;
@@ -213,17 +218,31 @@ begin
   if is_planned or during is null or isempty(during) then
     return result;
   end if;
+  -- What has the words is looked up as well: of a wide window the arm reads the latest alone.
+  select array_agg(w.memory_id order by w.place), array_agg(w.score / w.best order by w.place), 1,
+         (0.7 - case when count(*) > 10
+                  then min(w.score) filter (where w.place <= 11) / max(w.best) else 0 end) / 0.2
+  into   about, words, best, share
+  from  (select h.memory_id, h.score, max(h.score) over () as best,
+                row_number() over (order by h.rank) as place
+         from   unnest(before) as h
+         where  h.arm = 'lexical'
+         limit  50) as w
+  having count(*) > 0;
   if request.embedding is not null then
-    select max(h.score),
-           least(0.9, (max(h.score) - min(h.score) filter (where h.rank <= 11) - 0.1) / 0.1)
+    words := null;
+    select max(h.score), (max(h.score) - min(h.score) filter (where h.rank <= 11) - 0.1) / 0.1
     into   best, share
     from   unnest(before) as h
     where  h.arm = 'semantic'
     having count(*) > 10;
-    if not coalesce(share > least_share, false) then
-      best := null;
-      share := least_share;
-    end if;
+  end if;
+  about := about || (request.about).memory_ids;
+  if share > least_share then
+    share := least(share, 0.9);
+  else
+    best := null;
+    share := case when request.embedding is null and words is null then 0 else least_share end;
   end if;
   -- A bound in the first 13 or the last 276 years that PostgreSQL can represent becomes infinite,
   -- because the slack might not fit.
@@ -237,14 +256,14 @@ begin
     from   pgrecall_internal._occurred_near(
              bank.bank_id, request.as_of, request.fact_types, request.depth, during,
              request.embedding, model, pgrecall_internal._slack_after(during), bank.low_cosine,
-             bank.high_cosine, about, best, share) as n;
+             bank.high_cosine, about, best, share, words) as n;
   else
     execute pgrecall_internal._temporal_sql(
       request.options ->> 'time_basis', request.visible_sql, request.fact_types)
     into    result.memory_ids, result.scores
     using   bank.bank_id, request.as_of, request.filter, request.depth, during, request.embedding,
             model, pgrecall_internal._slack_after(during), bank.low_cosine, bank.high_cosine, about,
-            best, share;
+            best, share, words;
   end if;
   return result;
 end;
@@ -281,5 +300,7 @@ comment on function pgrecall.temporal_arm is
 'to 0 around it, times 1 - s + s (similarity / the best similarity) ^ 3 where an embedding is '
 'given; a memory without one has similarity 0. s is 0.1; in a recall it is 0 where the query names '
 'an entity, and grows to 0.9 as the similarity of the semantic arm falls by 0.1 to 0.19 up to its '
-'eleventh hit: then the best is that of the bank, else that of the window. Errors: RC001, RC004, '
-'RC005, RC006, RC008, RC011, 22023.';
+'eleventh hit: then the best is that of the bank, else that of the window. A recall without an '
+'embedding takes the square of the score of the lexical arm, as a share of the best, for that '
+'power, and s grows as this share falls by 0.3 to 0.48. Errors: RC001, RC004, RC005, RC006, RC008, '
+'RC011, 22023.';

@@ -151,6 +151,50 @@ def test_similarity_counts_in_a_window_as_far_as_the_best_of_all_stands_out(
 
 
 @pytest.mark.parametrize(
+    ("query", "others"),
+    [
+        ("crane broke tower", ""),  # two facts alone have words of the question
+        ("crane broke tower", "broke"),
+        ("crane broke tower", "crane tower"),
+        ("crane broke tower", "crane broke tower"),  # all fit as well
+        ("crane broke tower Ana", "crane broke tower"),
+        ("nobody says this", ""),
+    ],
+)
+def test_words_count_in_a_window_where_there_is_no_embedding(
+    connection: Connection, query: str, others: str
+) -> None:
+    create(connection)
+    texts = ["crane broke tower", *[others] * 10, "crane tower", "bakery"]
+    *_, near, far = retain(
+        connection,
+        [
+            {
+                "text": f"{text} {n}",
+                "entities": ["Ana"] if n % 2 else [],
+                "occurred": "2026-03-10" if n > 10 else "2020-01-01",
+            }
+            for n, text in enumerate(texts)
+        ],
+    )
+
+    hits = call(connection, "arm_hits", bank="b", query=query, during=WINDOW)
+
+    words = {hit.memory_id: hit.score for hit in hits if hit.arm == "lexical"}
+    best = max(words.values(), default=0)
+    eleventh = sorted(words.values(), reverse=True)[10] / best if len(words) > 10 else 0
+    share = min(0.9, (0.7 - eleventh) / 0.2)
+    least = 0 if "Ana" in query else 0.1
+    if not words:
+        expected = {near: 1.0, far: 1.0}
+    elif share > least:
+        expected = {near: 1 - share + share * (words[near] / best) ** 2, far: 1 - share}
+    else:
+        expected = {near: 1.0, far: 1 - least}
+    assert {h.memory_id: h.score for h in hits if h.arm == "temporal"} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
     ("arguments", "names"),
     [
         ({}, "entry opinion"),
