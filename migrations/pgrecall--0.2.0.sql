@@ -6638,9 +6638,9 @@ comment on function pgrecall_internal._hnsw_index is
 -- Names in a query, resolved to entities.
 --
 -- query_entities() cuts a query into runs of words (_words(), _phrases()), looks each up among the
--- aliases and keeps the longest matches. A word that is no name of its own may be the first or last
--- of one (_name_parts()). Where several entities have the same name, their
--- co-mentions decide: the other entities of their latest facts.
+-- aliases and keeps the longest matches. A word that is no name may be the first or last of one
+-- (_name_parts()). Where several entities have the same name, their co-mentions decide: the other
+-- entities of their latest facts.
 -- Every lookup is bounded (200 words, 10 entities a name, 100 facts a type), so that neither a long
 -- query nor an entity mentioned everywhere makes a recall slow.
 create or replace function pgrecall_internal._co_mentions(bank text, entity_id bigint)
@@ -6676,19 +6676,14 @@ comment on function pgrecall_internal._co_mentions is
 
 create or replace function pgrecall_internal._name_parts(bank text, query text)
 returns setof pgrecall_internal.named_entity
-language plpgsql stable parallel safe rows 1
-set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-  parts text[];
-begin
-  -- Of "Ana Silva" no word stands alone: she need not be the one Silva who is known. "Did Ana" is
-  -- Ana, and "Silvas Haus", in German, Silva.
-  parts := array(
+language sql stable parallel safe rows 1
+begin atomic
+  -- Called in a from clause, so that it is inlined.
+  with alone as materialized (
+    -- Of "Ana Silva" no word stands alone: she need not be the one Silva who is known. "Did Ana" is
+    -- Ana, and "Silvas Haus", in German, Silva.
     select distinct case when w.words[2] is null then w.words[1] else left(w.words[1], -1) end
+                      as part
     from   pgrecall.bank b
     cross  join regexp_matches(
              left(query, 4000),
@@ -6700,13 +6695,10 @@ begin
     ) as w
     where  b.bank_id = _name_parts.bank
       and  w.words[1] ~ '^[[:alpha:]]{2,}$' and w.words[3] is null
-      and  (w.words[2] is null or w.words[1] like '%__s'));
-  if parts = '{}' then
-    return;
-  end if;
-  return query
+      and  (w.words[2] is null or w.words[1] like '%__s')
+  )
   select k.entity_id, lower(p.part), k.confidence, null::integer, null::integer, null::bigint
-  from   unnest(parts) as p(part)
+  from   alone p
   cross  join lateral (
     select x.entity_id, max(x.confidence)::real as confidence, count(*) over () as sharers
     from (
@@ -6738,7 +6730,6 @@ begin
       select from pgrecall.entity_alias a
       where  a.bank_id = _name_parts.bank and a.alias = lower(p.part));
 end;
-$$;
 comment on function pgrecall_internal._name_parts is
 'Entities that a normalised query names by the first or last word of a name alone, "Ana" or '
 '"Silva", where that is no name of its own, is written with a capital as in the name, and stands '
@@ -8796,10 +8787,10 @@ end;
 $$;
 comment on function pgrecall_internal._temporal_sql is
 'The search of a window as SQL: bank $1, as_of $2, filter $3, depth $4, window $5, embedding $6, '
-'model $7, slack $8, low and high cosine $9 and $10, memories with the words of the query and those '
-'about whom it names $11: of these half of depth are returned, too; best similarity $12, share of '
-'similarity $13; similarities by words of the first of $11 $14, null with an embedding. Without '
-'fact_types, $3 holds these.';
+'model $7, slack $8, low and high cosine $9 and $10, memories with the words of the query and '
+'those about whom it names $11: of these half of depth are returned, too; best similarity $12, '
+'share of similarity $13; similarities by words of the first of $11 $14, null with an embedding. '
+'Without fact_types, $3 holds these.';
 
 -- The search without a filter, by occurred alone, is planned once a session, any other for each
 -- recall.

@@ -159,10 +159,10 @@ end;
 $$;
 comment on function pgrecall_internal._temporal_sql is
 'The search of a window as SQL: bank $1, as_of $2, filter $3, depth $4, window $5, embedding $6, '
-'model $7, slack $8, low and high cosine $9 and $10, memories with the words of the query and those '
-'about whom it names $11: of these half of depth are returned, too; best similarity $12, share of '
-'similarity $13; similarities by words of the first of $11 $14, null with an embedding. Without '
-'fact_types, $3 holds these.';
+'model $7, slack $8, low and high cosine $9 and $10, memories with the words of the query and '
+'those about whom it names $11: of these half of depth are returned, too; best similarity $12, '
+'share of similarity $13; similarities by words of the first of $11 $14, null with an embedding. '
+'Without fact_types, $3 holds these.';
 
 -- The search without a filter, by occurred alone, is planned once a session, any other for each
 -- recall.

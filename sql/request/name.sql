@@ -1,9 +1,9 @@
 -- Names in a query, resolved to entities.
 --
 -- query_entities() cuts a query into runs of words (_words(), _phrases()), looks each up among the
--- aliases and keeps the longest matches. A word that is no name of its own may be the first or last
--- of one (_name_parts()). Where several entities have the same name, their
--- co-mentions decide: the other entities of their latest facts.
+-- aliases and keeps the longest matches. A word that is no name may be the first or last of one
+-- (_name_parts()). Where several entities have the same name, their co-mentions decide: the other
+-- entities of their latest facts.
 -- Every lookup is bounded (200 words, 10 entities a name, 100 facts a type), so that neither a long
 -- query nor an entity mentioned everywhere makes a recall slow.
 create or replace function pgrecall_internal._co_mentions(bank text, entity_id bigint)
@@ -39,19 +39,14 @@ comment on function pgrecall_internal._co_mentions is
 
 create or replace function pgrecall_internal._name_parts(bank text, query text)
 returns setof pgrecall_internal.named_entity
-language plpgsql stable parallel safe rows 1
-set search_path from current
--- Cached plans must use an index, also those made while a table was small.
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-  parts text[];
-begin
-  -- Of "Ana Silva" no word stands alone: she need not be the one Silva who is known. "Did Ana" is
-  -- Ana, and "Silvas Haus", in German, Silva.
-  parts := array(
+language sql stable parallel safe rows 1
+begin atomic
+  -- Called in a from clause, so that it is inlined.
+  with alone as materialized (
+    -- Of "Ana Silva" no word stands alone: she need not be the one Silva who is known. "Did Ana" is
+    -- Ana, and "Silvas Haus", in German, Silva.
     select distinct case when w.words[2] is null then w.words[1] else left(w.words[1], -1) end
+                      as part
     from   pgrecall.bank b
     cross  join regexp_matches(
              left(query, 4000),
@@ -63,13 +58,10 @@ begin
     ) as w
     where  b.bank_id = _name_parts.bank
       and  w.words[1] ~ '^[[:alpha:]]{2,}$' and w.words[3] is null
-      and  (w.words[2] is null or w.words[1] like '%__s'));
-  if parts = '{}' then
-    return;
-  end if;
-  return query
+      and  (w.words[2] is null or w.words[1] like '%__s')
+  )
   select k.entity_id, lower(p.part), k.confidence, null::integer, null::integer, null::bigint
-  from   unnest(parts) as p(part)
+  from   alone p
   cross  join lateral (
     select x.entity_id, max(x.confidence)::real as confidence, count(*) over () as sharers
     from (
@@ -101,7 +93,6 @@ begin
       select from pgrecall.entity_alias a
       where  a.bank_id = _name_parts.bank and a.alias = lower(p.part));
 end;
-$$;
 comment on function pgrecall_internal._name_parts is
 'Entities that a normalised query names by the first or last word of a name alone, "Ana" or '
 '"Silva", where that is no name of its own, is written with a capital as in the name, and stands '

@@ -102,9 +102,8 @@ def test_a_bar_adds_up_to_the_score(connection: psycopg.Connection[Any]) -> None
 
 
 def test_the_first_bars_follow_the_order_shown(connection: psycopg.Connection[Any]) -> None:
-    report, told = answer(
-        connection, "Ana leads Atlas", "Ben left Atlas", "Cem saw Ben", reranker=relevance
-    )
+    texts = ("Ana leads Atlas", "Ben left Atlas", "Cem saw Ben")
+    report, told = answer(connection, *texts, question="Who leads Atlas?", reranker=relevance)
 
     page = Elements(html.page("b", "?", report, told))
 
@@ -248,7 +247,8 @@ def test_the_page_tells_the_path_that_led_to_an_answer(
 
 
 def test_the_page_shows_what_reranking_did(connection: psycopg.Connection[Any]) -> None:
-    report, told = answer(connection, "Ana leads Atlas", "Ben left Atlas", reranker=relevance)
+    texts = ("Ben left Atlas", "Ana leads Atlas")
+    report, told = answer(connection, *texts, question="Atlas", reranker=relevance)
     first = report.hits[0]
     assert (first.text, first.fused_rank) == ("Ben left Atlas", 2)
 
