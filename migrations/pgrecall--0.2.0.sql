@@ -6641,8 +6641,8 @@ comment on function pgrecall_internal._hnsw_index is
 -- aliases and keeps the longest matches. A word that is no name may be the first or last of one
 -- (_name_parts()). Where several entities have the same name, their co-mentions decide: the other
 -- entities of their latest facts.
--- Every lookup is bounded (200 words, 10 entities a name, 100 facts a type), so that neither a long
--- query nor an entity mentioned everywhere makes a recall slow.
+-- Every lookup is bounded (200 words, 50 parts, 10 entities a name, 100 facts a type), so that
+-- neither a long query nor an entity mentioned everywhere makes a recall slow.
 create or replace function pgrecall_internal._co_mentions(bank text, entity_id bigint)
 returns table (other_id bigint)
 language plpgsql stable parallel safe rows 50
@@ -6696,6 +6696,7 @@ begin atomic
     where  b.bank_id = _name_parts.bank
       and  w.words[1] ~ '^[[:alpha:]]{2,}$' and w.words[3] is null
       and  (w.words[2] is null or w.words[1] like '%__s')
+    limit  50
   )
   select k.entity_id, lower(p.part), k.confidence, null::integer, null::integer, null::bigint
   from   alone p
@@ -8854,8 +8855,8 @@ begin
   from  (select h.memory_id, h.score, max(h.score) over () as best,
                 row_number() over (order by h.rank) as place
          from   unnest(before) as h
-         where  h.arm = 'lexical'
-         limit  50) as w
+         where  h.arm = 'lexical') as w
+  where  w.place <= 50
   having count(*) > 0;
   if request.embedding is not null then
     words := null;

@@ -226,8 +226,8 @@ begin
   from  (select h.memory_id, h.score, max(h.score) over () as best,
                 row_number() over (order by h.rank) as place
          from   unnest(before) as h
-         where  h.arm = 'lexical'
-         limit  50) as w
+         where  h.arm = 'lexical') as w
+  where  w.place <= 50
   having count(*) > 0;
   if request.embedding is not null then
     words := null;

@@ -4,8 +4,8 @@
 -- aliases and keeps the longest matches. A word that is no name may be the first or last of one
 -- (_name_parts()). Where several entities have the same name, their co-mentions decide: the other
 -- entities of their latest facts.
--- Every lookup is bounded (200 words, 10 entities a name, 100 facts a type), so that neither a long
--- query nor an entity mentioned everywhere makes a recall slow.
+-- Every lookup is bounded (200 words, 50 parts, 10 entities a name, 100 facts a type), so that
+-- neither a long query nor an entity mentioned everywhere makes a recall slow.
 create or replace function pgrecall_internal._co_mentions(bank text, entity_id bigint)
 returns table (other_id bigint)
 language plpgsql stable parallel safe rows 50
@@ -59,6 +59,7 @@ begin atomic
     where  b.bank_id = _name_parts.bank
       and  w.words[1] ~ '^[[:alpha:]]{2,}$' and w.words[3] is null
       and  (w.words[2] is null or w.words[1] like '%__s')
+    limit  50
   )
   select k.entity_id, lower(p.part), k.confidence, null::integer, null::integer, null::bigint
   from   alone p
