@@ -6778,13 +6778,15 @@ begin
     );
     parts := array(
       select p from pgrecall_internal._name_parts(_query_names.bank, _query_names.query) as p);
-    firsts := array(
-      select unnest(firsts)
-      union
-      select w.n::integer
-      from   unnest(parts) as p
-      join   unnest(words) with ordinality as w(word, n)
-        on   w.word in (p.matched, case when is_genitive then p.matched || 's' end));
+    if parts <> '{}' then
+      firsts := array(
+        select unnest(firsts)
+        union
+        select w.n::integer
+        from   unnest(parts) as p
+        join   unnest(words) with ordinality as w(word, n)
+          on   w.word in (p.matched, case when is_genitive then p.matched || 's' end));
+    end if;
     if firsts = '{}' then
       return;
     end if;
