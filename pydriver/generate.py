@@ -35,9 +35,8 @@ Generated from pgrecall.recall_options() by pydriver/generate.py; do not edit.
 """'''
 RULES = (
     (r"(?m)^.*  # async only: .*\n", ""),
-    (r"await asyncio\.wait_for\(asyncio\.wrap_future\((.+?)\), (.+?)\)", r"\1.result(\2)"),
     (r"\bon_own_thread\b", "on_this_thread"),
-    (r"\basync_(held|pipeline)\b", r"\1"),
+    (r"\basync_(held|pipeline|settle)\b", r"\1"),
     (r"await asyncio\.to_thread\(function, \*arguments\)", "function(*arguments)"),
     (r"from asyncio import Lock", "from threading import Lock"),
     (r"\basyncio\b", "time"),

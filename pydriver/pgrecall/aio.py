@@ -6,7 +6,7 @@ import asyncio
 import os
 from asyncio import Lock
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,6 @@ import psycopg
 
 from pgrecall import calls
 from pgrecall.arguments import check_given, check_type
-from pgrecall.asking.embedding import Pending
 from pgrecall.asking.question import MOST_QUERIES, Question, embed_together, repeated
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.calls.call import Call, together
@@ -27,6 +26,7 @@ from pgrecall.calls.recall import Answer
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import AsyncBoundedWork
 from pgrecall.connection.connecting import (
+    async_entered,  # async only: see there
     async_held,
     async_pipeline,
     check_alive,
@@ -2085,10 +2085,10 @@ class AsyncRecall:
             for question, found in zip(unprepared, prepared, strict=True):
                 question.prepare(found)
         for pending in embed_together(questions):
-            await _settled(pending)
+            await pending.async_settle()
         for question in questions:
             for pending in question.embed():
-                await _settled(pending)
+                await pending.async_settle()
         answers = await self._read(together([one.call() for one in questions]), trace)
         await self._rerank(questions, answers)
         return [question.report() for question in questions]
@@ -2220,14 +2220,14 @@ class AsyncRecall:
             call = question.preparation_call()
             question.prepare(await self._read(call, question.trace))
         for pending in question.embed(is_strict=is_strict):
-            await _settled(pending)
+            await pending.async_settle()
         return question
 
     async def _rerank(self, questions: Sequence[Question], answers: Sequence[Answer]) -> None:
         """Rerank answers; one statement orders all that used late interaction."""
         for question, answer in zip(questions, answers, strict=True):
             for pending in question.rerank(answer):
-                await _settled(pending)
+                await pending.async_settle()
         late = {question: question.ordering for question in questions if question.ordering}
         if not late:
             return
@@ -2378,8 +2378,9 @@ class AsyncRecall:
                     trace.acquired(start)
                 yield cast("Connection", self._source)
             return
-        limit = trace.pool_arguments(source.connection, at_most)
-        async with source.connection(**limit) as connection:
+        lending = source.connection(**trace.pool_arguments(source.connection, at_most))
+        lending = async_entered(lending)  # async only: or else a cancellation may be lost
+        async with lending as connection:
             trace.acquired(start, source)
             yield connection
             start = perf_counter()
@@ -2569,15 +2570,6 @@ async def _sent_alone(call: Call[Row, Any], connection: Connection) -> AsyncOwnC
     async with connection.transaction():
         await _sent(calls.operations.read_committed(), connection)
         return await _sent(call, connection)
-
-
-async def _settled(pending: Pending[Any]) -> None:
-    """Wait for a result, an error or the time limit, which pending keeps."""
-    try:
-        with suppress(Exception):
-            await asyncio.wait_for(asyncio.wrap_future(pending.future), pending.seconds)
-    finally:
-        pending.future.cancel()  # so that the worker stops
 
 
 async def _compute(function: Callable[..., T], *arguments: object) -> T:

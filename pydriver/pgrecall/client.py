@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,6 @@ import psycopg
 
 from pgrecall import calls
 from pgrecall.arguments import check_given, check_type
-from pgrecall.asking.embedding import Pending
 from pgrecall.asking.question import MOST_QUERIES, Question, embed_together, repeated
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.calls.call import Call, together
@@ -2055,10 +2054,10 @@ class Recall:
             for question, found in zip(unprepared, prepared, strict=True):
                 question.prepare(found)
         for pending in embed_together(questions):
-            _settled(pending)
+            pending.settle()
         for question in questions:
             for pending in question.embed():
-                _settled(pending)
+                pending.settle()
         answers = self._read(together([one.call() for one in questions]), trace)
         self._rerank(questions, answers)
         return [question.report() for question in questions]
@@ -2186,14 +2185,14 @@ class Recall:
             call = question.preparation_call()
             question.prepare(self._read(call, question.trace))
         for pending in question.embed(is_strict=is_strict):
-            _settled(pending)
+            pending.settle()
         return question
 
     def _rerank(self, questions: Sequence[Question], answers: Sequence[Answer]) -> None:
         """Rerank answers; one statement orders all that used late interaction."""
         for question, answer in zip(questions, answers, strict=True):
             for pending in question.rerank(answer):
-                _settled(pending)
+                pending.settle()
         late = {question: question.ordering for question in questions if question.ordering}
         if not late:
             return
@@ -2340,8 +2339,8 @@ class Recall:
                     trace.acquired(start)
                 yield cast("Connection", self._source)
             return
-        limit = trace.pool_arguments(source.connection, at_most)
-        with source.connection(**limit) as connection:
+        lending = source.connection(**trace.pool_arguments(source.connection, at_most))
+        with lending as connection:
             trace.acquired(start, source)
             yield connection
             start = perf_counter()
@@ -2528,15 +2527,6 @@ def _sent_alone(call: Call[Row, Any], connection: Connection) -> OwnCursor[Row]:
     with connection.transaction():
         _sent(calls.operations.read_committed(), connection)
         return _sent(call, connection)
-
-
-def _settled(pending: Pending[Any]) -> None:
-    """Wait for a result, an error or the time limit, which pending keeps."""
-    try:
-        with suppress(Exception):
-            pending.future.result(pending.seconds)
-    finally:
-        pending.future.cancel()  # so that the worker stops
 
 
 def _compute(function: Callable[..., T], *arguments: object) -> T:

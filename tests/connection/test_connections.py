@@ -104,10 +104,10 @@ def slow_down(admin: Connection) -> None:
     admin.execute("create policy doze on pgrecall.memory using (public.doze())")
 
 
-def active(admin: Connection) -> int:
+def dozing_statements(admin: Connection) -> int:
     row = admin.execute(
-        "select count(*) from pg_stat_activity where datname = current_database()"
-        " and pid <> pg_backend_pid() and state = 'active' and query like '%pgrecall.%'"
+        "select count(*) from pg_stat_activity"
+        " where datname = current_database() and wait_event = 'PgSleep'"
     ).fetchone()
     assert row is not None
     return int(row[0])
@@ -422,14 +422,34 @@ def test_a_cancelled_task_ends_its_statement(
     async def body() -> str:
         async with await AsyncRecall.connect(dozing, embedder=None, pool_size=pool_size) as memory:
             asked = asyncio.create_task(memory.recall("b", "who leads Atlas?"))
-            await asyncio.to_thread(wait_until, lambda: active(admin) == 1)
+            await asyncio.to_thread(wait_until, lambda: dozing_statements(admin) == 1)
             asked.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asked
-            await asyncio.to_thread(wait_until, lambda: active(admin) == 0)
+            await asyncio.to_thread(wait_until, lambda: dozing_statements(admin) == 0)
             return await memory._run(calls.operations.version())  # the connection came back clean
 
     assert asyncio.run(body()) == __version__
+
+
+@needs_pool
+@pytest.mark.parametrize("steps", range(24))
+def test_a_task_cancelled_as_it_gets_a_connection_ends(
+    database: str, bank: str, steps: int
+) -> None:
+    async def body() -> None:
+        async with await AsyncRecall.connect(database, embedder=None, pool_size=1) as memory:
+            async with memory._connection(Trace()):
+                asked = asyncio.create_task(memory.recall(bank, "Atlas"))
+                await asyncio.sleep(0.01)
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+            assert await memory.recall(bank, "Atlas", timeout=5)
+
+    asyncio.run(body())
 
 
 @needs_pool
@@ -512,7 +532,7 @@ def test_a_deadline_ends_the_statement_and_leaves_no_trace(
     with Recall.connect(dozing, embedder=None, pool_size=pool_size) as memory:
         with pytest.raises(OutOfTime):
             memory.recall("b", "who leads Atlas?", timeout=0.3)
-        assert active(admin) == 0
+        assert dozing_statements(admin) == 0
         source: Any = memory._source
         if pool_size is None:
             [timeout] = source.execute("show statement_timeout").fetchone()

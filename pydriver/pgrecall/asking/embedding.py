@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent import futures
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -27,8 +28,23 @@ class Pending(Generic[T]):
 
     """
 
-    future: Future[T]
+    future: futures.Future[T]
     seconds: float | None
+
+    def settle(self) -> None:
+        """Wait for a result, an error or the time limit; the worker then stops."""
+        try:
+            futures.wait((self.future,), self.seconds)
+        finally:
+            self.future.cancel()
+
+    async def async_settle(self) -> None:
+        """Wait as :meth:`settle`. ``asyncio.wait_for()`` may lose a cancellation before 3.12."""
+        settled = asyncio.gather(asyncio.wrap_future(self.future), return_exceptions=True)
+        try:
+            await asyncio.wait((settled,), timeout=self.seconds)
+        finally:
+            self.future.cancel()
 
     def result(self) -> T:
         """Return the result.

@@ -6,15 +6,23 @@ import asyncio
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall._version import __version__
 from pgrecall.connection.deadlines import disconnected_after
+
+T = TypeVar("T")
 
 _IN_USE = "another call uses the connection"
 
@@ -84,6 +92,24 @@ async def async_held(lock: asyncio.Lock, seconds: float | None) -> AsyncIterator
     finally:
         if not waiting.cancel():  # it has the lock
             lock.release()
+
+
+@asynccontextmanager
+async def async_entered(manager: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
+    """Enter a context in a task of its own.
+
+    Before Python 3.12 a pool that hands over a connection at the moment in which a task is
+    cancelled may lose the cancellation, for ``asyncio.wait_for()`` does.
+    """
+    async with AsyncExitStack() as stack:
+        entering = asyncio.ensure_future(stack.enter_async_context(manager))
+        try:
+            await asyncio.wait((entering,))
+        except asyncio.CancelledError:
+            entering.cancel()
+            await asyncio.gather(entering, return_exceptions=True)
+            raise
+        yield entering.result()
 
 
 @contextmanager
