@@ -1,13 +1,14 @@
 -- Entity resolution of the names in facts: writes entities, aliases, mentions and relations.
 --
--- retain() calls three functions in turn. _store_entities() creates an entity for each unknown
--- name. _store_mentions() then resolves every name to an entity: a name of one entity means that
--- entity; a name of several, or of an entity of another kind, is resolved by _resolve_names(),
--- which compares co-mentions, time and kind. _store_relations() connects the resolved entities. New
--- names are locked before (_lock_names()), so that two writers do not create an entity of the same
--- name; a writer that deletes or merges entities has the bank for itself. The queries look up one
--- alias or entity at a time, each in a lateral subquery with a limit, so that they use the index
--- also before the tables are analysed.
+-- retain() calls four functions in turn. _store_short_names() finds who is meant by a part of a
+-- name, _store_entities() creates an entity for each unknown name. _store_mentions() then resolves
+-- every name to an entity: a name of one entity means that entity; a name of several, or of an
+-- entity of another kind, is resolved by _resolve_names(), which compares co-mentions, time and
+-- kind. _store_relations() connects the resolved entities. New names are locked before
+-- (_lock_names()), so that two writers do not create an entity of the same name; a writer that
+-- deletes or merges entities has the bank for itself. The queries look up one alias or entity at a
+-- time, each in a lateral subquery with a limit, so that they use the index also before the tables
+-- are analysed.
 
 create or replace function pgrecall_internal._alias_candidates(bank text, aliases text[])
 returns table (alias text, entity_id bigint, confidence real, is_own_name boolean, kind_class text,
@@ -148,6 +149,185 @@ comment on function pgrecall_internal._resolve_names is
 'entity. confidence is the share of the weights; entity_id is null where no candidate is left. A '
 'name is left out where the fact already mentions one of the candidates: by its full name, or from '
 'an earlier retain().';
+
+create or replace function pgrecall_internal._store_short_names(
+  bank text, facts pgrecall_internal.fact_row[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small; and join names by hash,
+-- however few the planner takes them for.
+set enable_seqscan = off
+set enable_nestloop = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  fresh pgrecall_internal.fact_name[];
+begin
+  if not exists (
+    select
+    from   unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+    where  (select true from pgrecall.entity_alias a
+            where  a.bank_id = _store_short_names.bank and a.alias = e.alias
+            limit  1) is null
+  ) then
+    return;
+  end if;
+  with named as materialized (
+    select f.n, e.name, e.alias, e.kind, e.kind_class, e.aliases
+    from   unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+  ),
+  -- A fact that names both tells them apart.
+  apart as materialized (
+    select x.alias
+    from   named n
+    cross  join lateral (
+      values (split_part(n.alias, ' ', 1)), (split_part(n.alias, ' ', -1))) as p(part)
+    join   named s on s.n = n.n and s.alias = p.part
+    cross  join lateral (values (n.alias), (s.alias)) as x(alias)
+    where  n.alias <> s.alias
+  )
+  select array_agg(row(u.name, u.alias, u.kind, u.kind_class, u.aliases)
+                     ::pgrecall_internal.fact_name)
+  into   fresh
+  from (
+    select min(n.name) as name, n.alias, min(n.kind) as kind,
+           case when min(n.kind_class) = max(n.kind_class) then min(n.kind_class)
+                when min(n.kind_class) is not null then 'several' end as kind_class,
+           coalesce(array_agg(distinct o.alias) filter (where o.alias <> n.alias), '{}') as aliases
+    from   named n
+    left   join lateral unnest(n.aliases) as o(alias) on true
+    where  n.alias not in (select a.alias from apart a)
+      and  (select true from pgrecall.entity_alias a
+            where  a.bank_id = _store_short_names.bank and a.alias = n.alias
+            limit  1) is null
+    group  by n.alias
+  ) as u;
+  if fresh is null then
+    return;
+  end if;
+  -- Who was known by a short name alone is now known by the full one.
+  with short as (
+    select f.alias, f.name, a.entity_id, w.alias as short
+    from   unnest(fresh) as f
+    cross  join lateral (
+      select p.part as alias, true as is_part
+      from   (values (split_part(f.alias, ' ', 1)), (split_part(f.alias, ' ', -1))) as p(part)
+      where  strpos(f.alias, ' ') > 0
+      union
+      select o.alias, false from unnest(f.aliases) as o(alias)
+    ) as w
+    cross  join lateral (
+      select x.entity_id
+      from   pgrecall.entity_alias x
+      where  x.bank_id = _store_short_names.bank and x.alias = w.alias
+      limit  10
+    ) as a
+    cross  join lateral (
+      select x.name, pgrecall_internal._kind_class(x.kind) as kind_class
+      from   pgrecall.entity x
+      where  x.bank_id = _store_short_names.bank and x.entity_id = a.entity_id
+      limit  1
+    ) as e
+    where  pgrecall.normalised_name(e.name) = w.alias
+      and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
+      and  (not w.is_part or 'person' in (e.kind_class, f.kind_class))
+  ),
+  renamed as (
+    update pgrecall.entity e
+    set    name = t.name
+    from (
+      select s.*
+      from (
+        select o.entity_id, o.short, min(o.name) as name, min(o.alias) as alias
+        from (
+          select x.*, min(x.entity_id) over same = max(x.entity_id) over same as is_one
+          from   short x
+          window same as (partition by x.alias)
+        ) as o
+        where  o.is_one
+        group  by o.entity_id, o.short
+        having min(o.alias) = max(o.alias)
+      ) as s
+      cross  join lateral (
+        select x.entity_id
+        from   pgrecall.entity x
+        where  x.bank_id = _store_short_names.bank and x.entity_id = s.entity_id
+        for    no key update
+      ) as l
+      order  by s.entity_id
+    ) as t
+    where  e.bank_id = _store_short_names.bank and e.entity_id = t.entity_id
+      and  pgrecall.normalised_name(e.name) = t.short
+    returning e.entity_id, t.alias
+  )
+  insert into pgrecall.entity_alias (bank_id, alias, entity_id)
+  select _store_short_names.bank, r.alias, r.entity_id from renamed r
+  on     conflict do nothing;
+  -- Full names whose parts are new, too, become entities first.
+  with full_name as (
+    select f.alias, min(f.name) as name, min(f.kind) as kind
+    from   unnest(fresh) as f
+    cross  join lateral (
+      values (split_part(f.alias, ' ', 1)), (split_part(f.alias, ' ', -1))) as p(part)
+    join   unnest(fresh) as s on s.alias = p.part
+    where  s.alias <> f.alias
+      and  'person' in (s.kind_class, f.kind_class)
+      and  not pgrecall_internal._kinds_differ(s.kind_class, f.kind_class)
+      and  f.alias not in (select o.alias from unnest(fresh) as x, unnest(x.aliases) as o(alias))
+      and  (select true from pgrecall.entity_alias a
+            where  a.bank_id = _store_short_names.bank and a.alias = f.alias
+            limit  1) is null
+    group  by f.alias
+  ),
+  stored as (
+    insert into pgrecall.entity as e (bank_id, name, kind)
+    select _store_short_names.bank, n.name, n.kind from full_name n order by n.alias
+    returning e.entity_id, pgrecall.normalised_name(e.name) as alias
+  )
+  insert into pgrecall.entity_alias (bank_id, alias, entity_id)
+  select _store_short_names.bank, s.alias, s.entity_id from stored s
+  on     conflict do nothing;
+  -- A short name means those whose names begin or end with it.
+  insert into pgrecall.entity_alias (bank_id, alias, entity_id)
+  select _store_short_names.bank, k.alias, k.entity_id
+  from (
+    select f.alias, e.entity_id, count(*) over (partition by f.alias) as sharers
+    from   unnest(fresh) as f
+    cross  join lateral (
+      (select a.entity_id
+       from   pgrecall.entity_alias a
+       where  a.bank_id = _store_short_names.bank and strpos(a.alias, ' ') > 0
+         and  split_part(a.alias, ' ', 1) = f.alias
+       limit  30)
+      union
+      (select a.entity_id
+       from   pgrecall.entity_alias a
+       where  a.bank_id = _store_short_names.bank and strpos(a.alias, ' ') > 0
+         and  split_part(a.alias, ' ', -1) = f.alias
+       limit  30)
+    ) as a
+    cross  join lateral (
+      select x.entity_id, pgrecall_internal._kind_class(x.kind) as kind_class
+      from   pgrecall.entity x
+      where  x.bank_id = _store_short_names.bank and x.entity_id = a.entity_id
+      limit  1
+    ) as e
+    where  strpos(f.alias, ' ') = 0
+      and  'person' in (e.kind_class, f.kind_class)
+      and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
+  ) as k
+  where  k.sharers <= 3
+  on     conflict do nothing;
+end;
+$$;
+comment on function pgrecall_internal._store_short_names is
+'Makes short names of people aliases, before _store_entities(). A new name of one word means those '
+'persons, at most three, whose names begin or end with it; and whoever goes by such a word alone, '
+'or by another name that a fact gives, takes over the new full name. Not where a fact names both, '
+'or kinds differ; of two full names for one short name none is taken over.';
 
 create or replace function pgrecall_internal._store_entities(
   bank text, facts pgrecall_internal.fact_row[])

@@ -448,6 +448,7 @@ begin
   ) as x;
   perform pgrecall_internal._update_known(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._store_short_names(bank, fact_rows);
   perform pgrecall_internal._store_entities(bank, fact_rows);
   perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
@@ -485,15 +486,17 @@ comment on function pgrecall.retain is
 'fact_key, source_id, tags, metadata, occurred ("2026-03-05", a timestamp or [start, end]), '
 'mentioned_at, confidence, proof_count (1), expires_at, entities, relations, links, questions, '
 'embedding, embeddings ({"model": embedding}), tokens (token vectors in base64, or {"model": '
-'tokens}). All or nothing. A fact that is already stored is not stored again, but a greater '
-'proof_count and a new expires_at are kept. Returns one row per fact, in order; index counts from '
-'0. model names the model of the embeddings. Embeddings of the bank''s model and of the one that '
-'it is being re-embedded with are stored, others are not. link => ''deferred'' leaves temporal '
-'links to link_pending(). replace says which older facts a fact ends, at the time it was said: '
-'none, those of its fact_key (key), those that lead the same relation from the same entity '
-'elsewhere (relation), or both; null: the setting of the bank. Errors: RC001, RC003 naming fact '
-'and field, RC004 dimensions, RC005 model, RC006 embedding, RC008 fact type, RC015 its '
-'source is in quarantine, or may not end a fact that is trusted more, 22023.';
+'tokens}). All or nothing. A person''s first or last name means who has it in full, whichever '
+'comes first, and so does another name that is given: {"name", "kind", "aliases"}. A fact that '
+'is already stored is not stored again, but a greater proof_count and a new expires_at are kept. '
+'Returns one row per fact, in order; index counts from 0. model names the model of the '
+'embeddings. Embeddings of the bank''s model and of the one that it is being re-embedded with '
+'are stored, others are not. link => ''deferred'' leaves temporal links to link_pending(). '
+'replace says which older facts a fact ends, at the time it was said: none, those of its '
+'fact_key (key), those that lead the same relation from the same entity elsewhere (relation), or '
+'both; null: the setting of the bank. Errors: RC001, RC003 naming fact and field, RC004 '
+'dimensions, RC005 model, RC006 embedding, RC008 fact type, RC015 its source is in quarantine, '
+'or may not end a fact that is trusted more, 22023.';
 
 create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
 returns setof pgrecall.stored_embedding

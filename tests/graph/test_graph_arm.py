@@ -212,9 +212,10 @@ def test_the_longest_names_in_a_query_are_its_entities(
     connection: Connection, query: str, names: list[str]
 ) -> None:
     create(connection)
-    # "Ana" is an entity, and a name that Ana Silva goes by as well.
-    retain(connection, [about("a", "Ana", "R&D", "New York", "New York City", "I")])
-    retain(connection, [about("b", {"name": "Ana Silva", "aliases": ["Ana"]})])
+    # "Ana" is a boat, and a name that Ana Silva goes by as well.
+    boat = {"name": "Ana", "kind": "boat"}
+    retain(connection, [about("a", boat, "R&D", "New York", "New York City", "I")])
+    retain(connection, [about("b", {"name": "Ana Silva", "kind": "person", "aliases": ["Ana"]})])
 
     found = call(connection, "query_entities", bank="b", query=query)
 
@@ -236,8 +237,8 @@ def test_ten_entities_of_one_name_are_considered(connection: Connection) -> None
 
 def test_a_name_that_certainly_is_not_theirs_names_nobody(connection: Connection) -> None:
     create(connection)
-    retain(connection, [about("a", "Ana")])
-    retain(connection, [about("b", {"name": "Ana Silva", "aliases": ["Ana"]})])
+    retain(connection, [about("a", {"name": "Ana", "kind": "boat"})])
+    retain(connection, [about("b", {"name": "Ana Silva", "kind": "person", "aliases": ["Ana"]})])
     connection.execute("update pgrecall.entity_alias set confidence = 0 where alias = 'ana'")
 
     found = call(connection, "query_entities", bank="b", query="Ana")

@@ -253,6 +253,134 @@ def entities(connection: Connection) -> list[str]:
     return [row[0] for row in rows]
 
 
+def person(name: str, *aliases: str) -> dict[str, Any]:
+    return {"name": name, "kind": "person", "aliases": list(aliases)}
+
+
+FULL, FIRST, LAST = person("Ana Silva"), person("Ana"), person("Silva")
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("names", "known"),
+    [
+        ([FULL, FIRST], ["Ana Silva person"]),
+        ([FIRST, FULL], ["Ana Silva person"]),
+        ([LAST, FULL], ["Ana Silva person"]),
+        ([FULL, LAST, FIRST], ["Ana Silva person"]),
+        # Who is a person on one side may be one on the other.
+        ([FIRST, "Ana Silva"], ["Ana Silva person"]),
+        (["Ana Silva", FIRST], ["Ana Silva person"]),
+        # Another name that a fact gives, of whatever kind.
+        (["Sam", {"name": "Samuel Lee", "aliases": ["Sam"]}], ["Samuel Lee"]),
+        (["IBM", {"name": "Big Blue", "aliases": ["IBM"]}], ["Big Blue"]),
+    ],
+)
+def test_a_short_name_and_a_full_one_are_one_entity(
+    connection: Connection, names: list[Any], known: list[str], at_once: bool
+) -> None:
+    create(connection)
+    facts = [about(f"fact {n}", name) for n, name in enumerate(names)]
+    for batch in [facts] if at_once else [[fact] for fact in facts]:
+        retain(connection, batch)
+
+    assert entities(connection) == known
+    (mentioned,) = connection.execute("select count(*) from pgrecall.mention").fetchall()
+    assert mentioned == (len(facts),)
+    for name in names:
+        asked = name if isinstance(name, str) else name["name"]
+        assert named(connection, f"Where is {asked}?") == {known[0].removesuffix(" person"): 1}
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    "names",
+    [
+        # Of nobody it is known that it is a person.
+        ["Rome", "Ancient Rome"],
+        ["Ancient Rome", "Rome"],
+        ["260", "260 000"],
+        # Kinds differ.
+        [FIRST, {"name": "Ana Castle", "kind": "place"}],
+        [{"name": "Silva", "kind": "town"}, FULL],
+        # Neither begins nor ends with it.
+        [person("Marie Ana Silva"), FIRST],
+        [person("Anabel Silva"), FIRST],
+        # Many have the name.
+        [*(person(f"Ana {name}") for name in ("Lee", "Roe", "Sato", "Diaz")), FIRST],
+    ],
+)
+def test_names_of_others_stay_apart(
+    connection: Connection, names: list[Any], at_once: bool
+) -> None:
+    create(connection)
+    facts = [about(f"fact {n}", name) for n, name in enumerate(names)]
+    for batch in [facts] if at_once else [[fact] for fact in facts]:
+        retain(connection, batch)
+
+    assert len(entities(connection)) == len(names)
+
+
+@pytest.mark.parametrize("known", [None, FIRST, FULL])
+def test_a_fact_that_names_both_tells_them_apart(connection: Connection, known: Any) -> None:
+    create(connection)
+    if known:
+        retain(connection, [about("first", known)])
+
+    retain(connection, [about("both", FIRST, FULL), about("later", FULL)])
+
+    assert sorted(entities(connection)) == ["Ana Silva person", "Ana person"]
+
+
+def test_of_two_full_names_none_takes_a_short_one_over(connection: Connection) -> None:
+    create(connection)
+    retain(connection, [about("a", FIRST)])
+
+    retain(connection, [about("b", FULL), about("c", person("Ana Costa"))])
+
+    assert sorted(entities(connection)) == ["Ana Costa person", "Ana Silva person", "Ana person"]
+
+
+def test_a_short_name_of_two_is_resolved_by_what_they_have_in_common(
+    connection: Connection,
+) -> None:
+    create(connection)
+    retain(connection, [about("a", FULL, "Atlas"), about("b", person("Ana Costa"), "Borealis")])
+
+    (found,) = retain(connection, [about("c", FIRST, "Borealis")])
+
+    assert mentions(connection, found) == {"Ana Costa person": 6 / 8, "Borealis": 1}
+
+
+def test_once_known_in_full_a_name_is_not_taken_over(connection: Connection) -> None:
+    create(connection)
+    for name in [FIRST, FULL, person("Ana Costa", "Ana")]:
+        retain(connection, [about(name["name"], name)])
+
+    assert entities(connection) == ["Ana Silva person", "Ana Costa person"]
+
+
+def test_relations_lead_on_from_a_short_name(connection: Connection) -> None:
+    create(connection)
+    keiko = person("Keiko Okonkwo")
+    retain(
+        connection,
+        [
+            about("a", FULL, keiko, relations=[
+                {"from": "Ana Silva", "kind": "reports_to", "to": "Keiko Okonkwo"}]),
+            about("b", person("Keiko"), person("Bo Roe"), relations=[
+                {"from": "Keiko", "kind": "reports_to", "to": "Bo Roe"}]),
+        ],
+    )  # fmt: skip
+
+    ends = connection.execute(
+        "select f.name, t.name, r.confidence from pgrecall.relation r"
+        " join pgrecall.entity f on f.entity_id = r.from_id"
+        " join pgrecall.entity t on t.entity_id = r.to_id order by r.relation_id"
+    ).fetchall()
+    assert ends == [("Ana Silva", "Keiko Okonkwo", 1), ("Keiko Okonkwo", "Bo Roe", 1)]
+
+
 PERSON = {"name": "Mercury", "kind": "person"}
 PLANET = {"name": "Mercury", "kind": "planet"}
 
