@@ -179,15 +179,21 @@ begin
     from   unnest(facts) as f
     cross  join lateral unnest(f.names) as e
   ),
+  used as materialized (
+    select distinct n.n, n.alias from named n
+  ),
+  part as materialized (
+    select u.n, u.alias, p.part
+    from   used u
+    cross  join lateral (
+      values (split_part(u.alias, ' ', 1)), (split_part(u.alias, ' ', -1))) as p(part)
+    where  strpos(u.alias, ' ') > 0
+  ),
   -- A fact that names both tells them apart.
   apart as materialized (
-    select x.alias
-    from   named n
-    cross  join lateral (
-      values (split_part(n.alias, ' ', 1)), (split_part(n.alias, ' ', -1))) as p(part)
-    join   named s on s.n = n.n and s.alias = p.part
-    cross  join lateral (values (n.alias), (s.alias)) as x(alias)
-    where  n.alias <> s.alias
+    select unnest(array[p.alias, p.part]) as alias
+    from   part p
+    join   used s on s.n = p.n and s.alias = p.part
   )
   select array_agg(row(u.name, u.alias, u.kind, u.kind_class, u.aliases)
                      ::pgrecall_internal.fact_name)
@@ -199,7 +205,7 @@ begin
            coalesce(array_agg(distinct o.alias) filter (where o.alias <> n.alias), '{}') as aliases
     from   named n
     left   join lateral unnest(n.aliases) as o(alias) on true
-    where  n.alias not in (select a.alias from apart a)
+    where  not exists (select from apart a where a.alias = n.alias)
       and  (select true from pgrecall.entity_alias a
             where  a.bank_id = _store_short_names.bank and a.alias = n.alias
             limit  1) is null
@@ -235,31 +241,34 @@ begin
       and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
       and  (not w.is_part or 'person' in (e.kind_class, f.kind_class))
   ),
+  known as materialized (
+    select o.entity_id, o.short, min(o.name) as name, min(o.alias) as alias
+    from (
+      select x.*, min(x.entity_id) over same = max(x.entity_id) over same as is_one
+      from   short x
+      window same as (partition by x.alias)
+    ) as o
+    where  o.is_one
+    group  by o.entity_id, o.short
+    having min(o.alias) = max(o.alias)
+  ),
   renamed as (
     update pgrecall.entity e
     set    name = t.name
     from (
-      select s.*
-      from (
-        select o.entity_id, o.short, min(o.name) as name, min(o.alias) as alias
-        from (
-          select x.*, min(x.entity_id) over same = max(x.entity_id) over same as is_one
-          from   short x
-          window same as (partition by x.alias)
-        ) as o
-        where  o.is_one
-        group  by o.entity_id, o.short
-        having min(o.alias) = max(o.alias)
-      ) as s
+      select k.*
+      from   known k
       cross  join lateral (
         select x.entity_id
         from   pgrecall.entity x
-        where  x.bank_id = _store_short_names.bank and x.entity_id = s.entity_id
+        where  x.bank_id = _store_short_names.bank and x.entity_id = k.entity_id
         for    no key update
       ) as l
-      order  by s.entity_id
+      order  by k.entity_id
     ) as t
     where  e.bank_id = _store_short_names.bank and e.entity_id = t.entity_id
+      -- The array keeps to the primary key, whatever is known of the bank.
+      and  e.entity_id = any (array(select k.entity_id from known k))
       and  pgrecall.normalised_name(e.name) = t.short
     returning e.entity_id, t.alias
   )
@@ -267,16 +276,23 @@ begin
   select _store_short_names.bank, r.alias, r.entity_id from renamed r
   on     conflict do nothing;
   -- Full names whose parts are new, too, become entities first.
-  with full_name as (
-    select f.alias, min(f.name) as name, min(f.kind) as kind
+  with other_name as materialized (
+    select o.alias from unnest(fresh) as f cross join lateral unnest(f.aliases) as o(alias)
+  ),
+  part as materialized (
+    select f.alias, f.name, f.kind, f.kind_class, p.part
     from   unnest(fresh) as f
     cross  join lateral (
       values (split_part(f.alias, ' ', 1)), (split_part(f.alias, ' ', -1))) as p(part)
-    join   unnest(fresh) as s on s.alias = p.part
-    where  s.alias <> f.alias
-      and  'person' in (s.kind_class, f.kind_class)
+    where  strpos(f.alias, ' ') > 0
+  ),
+  full_name as (
+    select f.alias, min(f.name) as name, min(f.kind) as kind
+    from   part f
+    join   unnest(fresh) as s on s.alias = f.part
+    where  'person' in (s.kind_class, f.kind_class)
       and  not pgrecall_internal._kinds_differ(s.kind_class, f.kind_class)
-      and  f.alias not in (select o.alias from unnest(fresh) as x, unnest(x.aliases) as o(alias))
+      and  not exists (select from other_name o where o.alias = f.alias)
       and  (select true from pgrecall.entity_alias a
             where  a.bank_id = _store_short_names.bank and a.alias = f.alias
             limit  1) is null
