@@ -11689,7 +11689,12 @@ begin
              else t.shared::double precision
                   / (cardinality(x.trigrams) + cardinality(y.trigrams) - t.shared)
            end as likeness,
-           x.words <@ y.words or y.words <@ x.words as is_part,
+           (x.words <@ y.words or y.words <@ x.words)
+             -- The first or last name of a person is enough.
+             and not ('person' in (x.kind, y.kind) and (
+               x.alias in (split_part(y.alias, ' ', 1), split_part(y.alias, ' ', -1))
+               or y.alias in (split_part(x.alias, ' ', 1), split_part(x.alias, ' ', -1))))
+             as is_part,
            case
              when x.alias = y.alias then format('both go by "%s"', x.alias)
              when x.words = y.words
@@ -11721,8 +11726,9 @@ $$;
 comment on function pgrecall_internal._similar_entities is
 'The top_k pairs of entities with the most similar names, from a likeness of 0.4, of compatible '
 'kinds. likeness: 1 for the same alias, 0.95 for the same words in another order, 0.7 where one '
-'name has the words of the other (is_part), else the Jaccard similarity of their trigrams. Limits: '
-'the newest 10,000 entities, 20 names of each, trigrams of at most 50 names.';
+'name has the words of the other (is_part, but for the first or last name of a person), else the '
+'Jaccard similarity of their trigrams. Limits: the newest 10,000 entities, 20 names of each, '
+'trigrams of at most 50 names.';
 
 create or replace function pgrecall.duplicate_entities(bank text, top_k integer default 50)
 returns setof pgrecall.duplicate_entity
@@ -11801,8 +11807,8 @@ comment on function pgrecall.duplicate_entities is
 'one name has the words of the other, else the Jaccard similarity of their trigrams, from 0.4. '
 'overlap: the share of their co-mentions (the entities that latest facts mention with each) that '
 'they have in common; it must not be 0 where likeness is below 0.6, or where one name is a part of '
-'the other. Limits: the newest 10,000 entities, 20 names of each, trigrams of at most 50 names. '
-'Errors: RC001, 22023.';
+'the other that is not the first or last name of a person. Limits: the newest 10,000 entities, 20 '
+'names of each, trigrams of at most 50 names. Errors: RC001, 22023.';
 
 -- retain/link.sql
 -- Links between facts: the edges that the graph arm follows.

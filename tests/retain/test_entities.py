@@ -840,6 +840,18 @@ def test_the_unlike_are_no_duplicates(
     assert duplicates(connection) == []
 
 
+def test_a_first_name_of_a_person_needs_no_company(connection: Connection) -> None:
+    create(connection)
+    names = ["Ana", "Ana Silva", "Silva Ana Lee", "Rome", "Ancient Rome"]
+    retain(connection, [about(name, name) for name in names])
+    # As stored before short names were resolved.
+    connection.execute("update pgrecall.entity set kind = 'person' where name like '%Ana%'")
+
+    found = [(row.name, row.other_name, row.score) for row in duplicates(connection)]
+
+    assert found == [("Ana", "Ana Silva", pytest.approx(0.35))]
+
+
 def test_two_that_a_fact_tells_apart_are_less_likely_one(two_anas: Connection) -> None:
     retain(two_anas, [about("x", "Ana Silva", "Ana Costa", "Atlas")])
 
