@@ -623,9 +623,10 @@ def test_doctor_notices_what_a_restore_left_out(
 def test_a_statement_timeout_says_how_to_get_more_time(
     run: Run, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PGOPTIONS", "-c statement_timeout=50")
-    with psycopg.connect(database) as connection:
+    # Not until the end of the test, when the database is dropped.
+    with psycopg.connect(database) as connection, monkeypatch.context() as limited:
         connection.execute("lock table pgrecall.bank")
+        limited.setenv("PGOPTIONS", "-c statement_timeout=50")
         code, _, err = run("bank", "list")
 
     assert code == 1
