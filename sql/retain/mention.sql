@@ -216,19 +216,14 @@ begin
   end if;
   -- Who was known by a short name alone is now known by the full one.
   with short as (
-    select f.alias, f.name, a.entity_id, w.alias as short
+    select f.alias, f.name, a.entity_id, p.part
     from   unnest(fresh) as f
     cross  join lateral (
-      select p.part as alias, true as is_part
-      from   (values (split_part(f.alias, ' ', 1)), (split_part(f.alias, ' ', -1))) as p(part)
-      where  strpos(f.alias, ' ') > 0
-      union
-      select o.alias, false from unnest(f.aliases) as o(alias)
-    ) as w
+      values (split_part(f.alias, ' ', 1)), (split_part(f.alias, ' ', -1))) as p(part)
     cross  join lateral (
       select x.entity_id
       from   pgrecall.entity_alias x
-      where  x.bank_id = _store_short_names.bank and x.alias = w.alias
+      where  x.bank_id = _store_short_names.bank and x.alias = p.part
       limit  10
     ) as a
     cross  join lateral (
@@ -237,19 +232,20 @@ begin
       where  x.bank_id = _store_short_names.bank and x.entity_id = a.entity_id
       limit  1
     ) as e
-    where  pgrecall.normalised_name(e.name) = w.alias
+    where  strpos(f.alias, ' ') > 0
+      and  pgrecall.normalised_name(e.name) = p.part
       and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
-      and  (not w.is_part or 'person' in (e.kind_class, f.kind_class))
+      and  ('person' in (e.kind_class, f.kind_class) or p.part = any (f.aliases))
   ),
   known as materialized (
-    select o.entity_id, o.short, min(o.name) as name, min(o.alias) as alias
+    select o.entity_id, o.part, min(o.name) as name, min(o.alias) as alias
     from (
       select x.*, min(x.entity_id) over same = max(x.entity_id) over same as is_one
       from   short x
       window same as (partition by x.alias)
     ) as o
     where  o.is_one
-    group  by o.entity_id, o.short
+    group  by o.entity_id, o.part
     having min(o.alias) = max(o.alias)
   ),
   renamed as (
@@ -269,7 +265,7 @@ begin
     where  e.bank_id = _store_short_names.bank and e.entity_id = t.entity_id
       -- The array keeps to the primary key, whatever is known of the bank.
       and  e.entity_id = any (array(select k.entity_id from known k))
-      and  pgrecall.normalised_name(e.name) = t.short
+      and  pgrecall.normalised_name(e.name) = t.part
     returning e.entity_id, t.alias
   )
   insert into pgrecall.entity_alias (bank_id, alias, entity_id)
@@ -341,9 +337,10 @@ end;
 $$;
 comment on function pgrecall_internal._store_short_names is
 'Makes short names of people aliases, before _store_entities(). A new name of one word means those '
-'persons, at most three, whose names begin or end with it; and whoever goes by such a word alone, '
-'or by another name that a fact gives, takes over the new full name. Not where a fact names both, '
-'or kinds differ; of two full names for one short name none is taken over.';
+'persons, at most three, whose names begin or end with it; and whoever goes by such a word alone '
+'takes over the new full name, of other kinds only where the fact gives the word as an alias. Not '
+'where a fact names both, or kinds differ; of two full names for one short name none is taken '
+'over.';
 
 create or replace function pgrecall_internal._store_entities(
   bank text, facts pgrecall_internal.fact_row[])
