@@ -9811,7 +9811,8 @@ comment on function pgrecall.path is
 -- the target, or to the source; "link>cause", "link>effect", "link>root" and "link>prevention":
 -- causal links to causes, to effects, to the cause behind all others, and to what prevented it.
 -- Option relation_words adds words to it, for a call or for a bank. _asked_edges() finds the words
--- of a question; no sentence is parsed.
+-- of a question; no sentence is parsed. Kinds that facts give in other words of the lexicon count
+-- as well (_alike_keys()).
 create or replace function pgrecall_internal._relation_rows()
 returns table (forth text, back text, nouns text, inverse_nouns text, verbs text,
                inverse_verbs text)
@@ -10072,6 +10073,32 @@ comment on function pgrecall_internal._meanings is
 'A meaning of _relation_words() in the form of default_relation_words(): one for each kind of its '
 'row.';
 
+create or replace function pgrecall_internal._alike_keys(kind text, way text)
+returns setof text
+language sql immutable parallel safe rows 1
+begin atomic
+  select '#' || substr(m.meaning, 6)
+         || case when (substr(m.meaning, 5, 1) = '>') = p.is_target then way
+                 else translate(way, '<>', '><') end
+  from   (select replace(kind, '_', ' ')) as k(words)
+  cross  join lateral (
+    select 'verb' as role, true as is_target, k.words as phrase
+    union  all
+    select 'noun', true, substr(k.words, 5) where k.words like 'has %'
+    union  all
+    select 'noun', false, left(case when k.words like 'is %' then substr(k.words, 4)
+                                    else k.words end, -3)
+    where  k.words like '% of'
+  ) as p
+  cross  join lateral jsonb_array_elements_text(
+           pgrecall_internal._relation_words() -> p.phrase) as m(meaning)
+  where  left(m.meaning, 4) = p.role;
+end;
+comment on function pgrecall_internal._alike_keys is
+'The rows of the lexicon, as keys of _asked_edges(), that a kind of relation is as good as, if it '
+'is a verb of one ("takes_orders_from") or "has N" or "N of" with one of its nouns: in the way > '
+'"inhabitant_of" is that of lives_in>, "has_gaffer" that of reports_to>, "boss_of" of reports_to<.';
+
 create or replace function pgrecall.default_relation_words()
 returns jsonb
 language sql immutable parallel safe
@@ -10166,6 +10193,11 @@ begin
       select k
       from   jsonb_array_elements_text(p.known) as m, pgrecall_internal._meanings(m) as k
       where  p.meanings is null
+      union all
+      -- The row itself, for kinds in other words: _alike_keys().
+      select left(m, 5) || '#' || substr(m, 6)
+      from   jsonb_array_elements_text(p.known) as m
+      where  p.meanings is null and m not like 'link%'
     ) as m(meaning)
     where  not exists (  -- the longest phrase wins
       select from phrase l
@@ -10198,11 +10230,11 @@ end;
 $$;
 comment on function pgrecall_internal._asked_edges is
 'The edges that a query asks for. keys: kinds of relations with the direction in which to follow '
-'them, reports_to> along and reports_to< against the relation. bits: the words of the query that '
-'ask for the key, one bit each. causes: cause or effect, the direction of causal links. is_root: '
-'whether the query asks for the cause behind all others. is_prevention: whether it asks for what '
-'prevented something. A noun gives the direction itself, a verb by its position before or after '
-'the name.';
+'them, reports_to> along and reports_to< against the relation, and rows of the lexicon, #1>. '
+'bits: the words of the query that ask for the key, one bit each. causes: cause or effect, the '
+'direction of causal links. is_root: whether the query asks for the cause behind all others. '
+'is_prevention: whether it asks for what prevented something. A noun gives the direction itself, '
+'a verb by its position before or after the name.';
 
 -- graph/walk.sql
 -- Walks along relations from the entities that a question names, and from those that the best hits
@@ -10344,7 +10376,12 @@ begin
         limit  1
       ) as k on true
       cross  join lateral (
-        select coalesce(bits[array_position(keys, l.kind || left(l.label, 1))], 0) & ~w.words as bit
+        select coalesce(
+                 bits[array_position(keys, l.kind || left(l.label, 1))],
+                 (select bit_or(bits[array_position(keys, a.key)])
+                  from   pgrecall_internal._alike_keys(l.kind, left(l.label, 1)) as a(key)
+                  where  keys <> '{}'),
+                 0) & ~w.words as bit
       ) as f
       cross  join lateral (
         select w.words | (f.bit & -f.bit) as words,
@@ -13205,11 +13242,12 @@ comment on function pgrecall.forget_messages is
 -- it.
 --
 -- A question words a relation as it likes: "who signs off her leave" asks for reports_to. Facts
--- that state reports_to are worded in as many ways, so the mean of their embeddings, with that
--- of the words "reports to", is near to such a question whatever its words are. The names in
--- them differ and cancel out; the embedding of one statement, "Ana reports to Sam", is nearer to
--- other facts about Ana (bench/TRIED.md). The graph arm follows the kinds whose usage is near
--- (graph/walk.sql).
+-- that state reports_to are worded in as many ways, so the mean of their embeddings, with that of
+-- the words "reports to", is near to such a question whatever its words are. The names in them
+-- differ and cancel out; the embedding of one statement, "Ana reports to Sam", is nearer to other
+-- facts about Ana (bench/TRIED.md). Who extracts facts words a kind in many ways, too, "supervised
+-- by" here and "takes orders from" there, so kinds that are much alike share what they mean. The
+-- graph arm follows the kinds whose usage is near (graph/walk.sql).
 --
 -- The words come from the caller, as texts of facts do: relations_pending() and embed_pending()
 -- list them, embed_store() takes them, a re-embedding makes them anew. Both vectors are rows of
@@ -13249,41 +13287,64 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
+  with meant as materialized (
+    select s.bank_id, s.memory_id, s.model, s.ordinal, s.text,
+           coalesce(l2_normalize(l2_normalize(s.embedding)::vector + f.mean)::halfvec,
+                    l2_normalize(s.embedding)) as embedding
+    from   pgrecall.embedding s
+    left   join (
+      select pgrecall_internal._words_of_kind(r.kind) as words,
+             (array_agg(r.memory_id order by r.memory_id desc))[1:50] as memory_ids
+      from   pgrecall_internal._latest_relations(bank.bank_id) as r
+      where  _refresh_usage.words is null
+         or  pgrecall_internal._words_of_kind(r.kind) = any (_refresh_usage.words)
+      group  by 1
+    ) as k on k.words = s.text
+    left   join lateral (
+      select l2_normalize(avg(l2_normalize(e.embedding)::vector)) as mean
+      from   pgrecall.embedding e
+      where  e.bank_id = bank.bank_id and e.memory_id = any (k.memory_ids)
+        and  e.model = _refresh_usage.model and e.kind = 'text'
+    ) as f on true
+    where  s.bank_id = bank.bank_id and s.fact_type = '' and s.model = _refresh_usage.model
+      and  s.kind = 'relation'
+      and  (_refresh_usage.words is null or s.text = any (_refresh_usage.words))
+      -- A kind that is no longer stated keeps its meaning.
+      and  (f.mean is not null
+            or not exists (
+                 select from pgrecall.embedding x
+                 where  x.bank_id = s.bank_id and x.memory_id = s.memory_id and x.model = s.model
+                   and  x.kind = 'usage' and x.ordinal = s.ordinal))
+  ),
+  other as materialized (
+    select m.text, m.embedding from meant m
+    union all
+    select e.text, e.embedding
+    from   pgrecall.embedding e
+    where  e.bank_id = bank.bank_id and e.fact_type = '' and e.model = _refresh_usage.model
+      and  e.kind = 'usage' and e.text not in (select m.text from meant m)
+    limit  1000
+  )
   insert into pgrecall.embedding as u
          (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text)
-  select s.bank_id, s.memory_id, s.model, 'usage', s.ordinal, '',
-         coalesce(l2_normalize(l2_normalize(s.embedding)::vector + f.mean)::halfvec, s.embedding),
-         s.text
-  from   pgrecall.embedding s
-  left   join (
-    select pgrecall_internal._words_of_kind(r.kind) as words,
-           (array_agg(r.memory_id order by r.memory_id desc))[1:50] as memory_ids
-    from   pgrecall_internal._latest_relations(bank.bank_id) as r
-    where  _refresh_usage.words is null
-       or  pgrecall_internal._words_of_kind(r.kind) = any (_refresh_usage.words)
-    group  by 1
-  ) as k on k.words = s.text
-  left   join lateral (
-    select l2_normalize(avg(l2_normalize(e.embedding)::vector)) as mean
-    from   pgrecall.embedding e
-    where  e.bank_id = bank.bank_id and e.memory_id = any (k.memory_ids)
-      and  e.model = _refresh_usage.model and e.kind = 'text'
-  ) as f on true
-  where  s.bank_id = bank.bank_id and s.fact_type = '' and s.model = _refresh_usage.model
-    and  s.kind = 'relation'
-    and  (_refresh_usage.words is null or s.text = any (_refresh_usage.words))
-    -- A kind that is no longer stated keeps its meaning.
-    and  (f.mean is not null
-          or not exists (
-               select from pgrecall.embedding x
-               where  x.bank_id = s.bank_id and x.memory_id = s.memory_id and x.model = s.model
-                 and  x.kind = 'usage' and x.ordinal = s.ordinal))
+  select m.bank_id, m.memory_id, m.model, 'usage', m.ordinal, '',
+         coalesce(l2_normalize(m.embedding + m.embedding + o.alike), m.embedding), m.text
+  from   meant m
+  cross  join lateral (
+    select sum(x.embedding) as alike
+    from   other x
+    where  x.text <> m.text
+      and  pgrecall_internal._similarity(
+             1 - (x.embedding <=> m.embedding), bank.low_cosine, bank.high_cosine) > 0.75
+  ) as o
   on conflict on constraint embedding_pkey do update set embedding = excluded.embedding;
 end;
 $$;
 comment on function pgrecall_internal._refresh_usage is
 'Computes what kinds of relations mean in a model''s embeddings, from their words and up to 50 of '
-'the facts that state them. words: of which kinds; null: of all.';
+'the facts that state them. Kinds of much the same meaning, "resides in" beside "lives in", share '
+'theirs: to the double of each those are added whose similarity to it is above 0.75 '
+'(bench/TRIED.md). words: of which kinds; null: of all.';
 
 create or replace function pgrecall.relations_pending(
   bank text, model text default null, memory_ids bigint[] default null)

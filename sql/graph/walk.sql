@@ -137,7 +137,12 @@ begin
         limit  1
       ) as k on true
       cross  join lateral (
-        select coalesce(bits[array_position(keys, l.kind || left(l.label, 1))], 0) & ~w.words as bit
+        select coalesce(
+                 bits[array_position(keys, l.kind || left(l.label, 1))],
+                 (select bit_or(bits[array_position(keys, a.key)])
+                  from   pgrecall_internal._alike_keys(l.kind, left(l.label, 1)) as a(key)
+                  where  keys <> '{}'),
+                 0) & ~w.words as bit
       ) as f
       cross  join lateral (
         select w.words | (f.bit & -f.bit) as words,

@@ -8,7 +8,8 @@
 -- the target, or to the source; "link>cause", "link>effect", "link>root" and "link>prevention":
 -- causal links to causes, to effects, to the cause behind all others, and to what prevented it.
 -- Option relation_words adds words to it, for a call or for a bank. _asked_edges() finds the words
--- of a question; no sentence is parsed.
+-- of a question; no sentence is parsed. Kinds that facts give in other words of the lexicon count
+-- as well (_alike_keys()).
 create or replace function pgrecall_internal._relation_rows()
 returns table (forth text, back text, nouns text, inverse_nouns text, verbs text,
                inverse_verbs text)
@@ -269,6 +270,32 @@ comment on function pgrecall_internal._meanings is
 'A meaning of _relation_words() in the form of default_relation_words(): one for each kind of its '
 'row.';
 
+create or replace function pgrecall_internal._alike_keys(kind text, way text)
+returns setof text
+language sql immutable parallel safe rows 1
+begin atomic
+  select '#' || substr(m.meaning, 6)
+         || case when (substr(m.meaning, 5, 1) = '>') = p.is_target then way
+                 else translate(way, '<>', '><') end
+  from   (select replace(kind, '_', ' ')) as k(words)
+  cross  join lateral (
+    select 'verb' as role, true as is_target, k.words as phrase
+    union  all
+    select 'noun', true, substr(k.words, 5) where k.words like 'has %'
+    union  all
+    select 'noun', false, left(case when k.words like 'is %' then substr(k.words, 4)
+                                    else k.words end, -3)
+    where  k.words like '% of'
+  ) as p
+  cross  join lateral jsonb_array_elements_text(
+           pgrecall_internal._relation_words() -> p.phrase) as m(meaning)
+  where  left(m.meaning, 4) = p.role;
+end;
+comment on function pgrecall_internal._alike_keys is
+'The rows of the lexicon, as keys of _asked_edges(), that a kind of relation is as good as, if it '
+'is a verb of one ("takes_orders_from") or "has N" or "N of" with one of its nouns: in the way > '
+'"inhabitant_of" is that of lives_in>, "has_gaffer" that of reports_to>, "boss_of" of reports_to<.';
+
 create or replace function pgrecall.default_relation_words()
 returns jsonb
 language sql immutable parallel safe
@@ -363,6 +390,11 @@ begin
       select k
       from   jsonb_array_elements_text(p.known) as m, pgrecall_internal._meanings(m) as k
       where  p.meanings is null
+      union all
+      -- The row itself, for kinds in other words: _alike_keys().
+      select left(m, 5) || '#' || substr(m, 6)
+      from   jsonb_array_elements_text(p.known) as m
+      where  p.meanings is null and m not like 'link%'
     ) as m(meaning)
     where  not exists (  -- the longest phrase wins
       select from phrase l
@@ -395,8 +427,8 @@ end;
 $$;
 comment on function pgrecall_internal._asked_edges is
 'The edges that a query asks for. keys: kinds of relations with the direction in which to follow '
-'them, reports_to> along and reports_to< against the relation. bits: the words of the query that '
-'ask for the key, one bit each. causes: cause or effect, the direction of causal links. is_root: '
-'whether the query asks for the cause behind all others. is_prevention: whether it asks for what '
-'prevented something. A noun gives the direction itself, a verb by its position before or after '
-'the name.';
+'them, reports_to> along and reports_to< against the relation, and rows of the lexicon, #1>. '
+'bits: the words of the query that ask for the key, one bit each. causes: cause or effect, the '
+'direction of causal links. is_root: whether the query asks for the cause behind all others. '
+'is_prevention: whether it asks for what prevented something. A noun gives the direction itself, '
+'a verb by its position before or after the name.';

@@ -2,11 +2,12 @@
 -- it.
 --
 -- A question words a relation as it likes: "who signs off her leave" asks for reports_to. Facts
--- that state reports_to are worded in as many ways, so the mean of their embeddings, with that
--- of the words "reports to", is near to such a question whatever its words are. The names in
--- them differ and cancel out; the embedding of one statement, "Ana reports to Sam", is nearer to
--- other facts about Ana (bench/TRIED.md). The graph arm follows the kinds whose usage is near
--- (graph/walk.sql).
+-- that state reports_to are worded in as many ways, so the mean of their embeddings, with that of
+-- the words "reports to", is near to such a question whatever its words are. The names in them
+-- differ and cancel out; the embedding of one statement, "Ana reports to Sam", is nearer to other
+-- facts about Ana (bench/TRIED.md). Who extracts facts words a kind in many ways, too, "supervised
+-- by" here and "takes orders from" there, so kinds that are much alike share what they mean. The
+-- graph arm follows the kinds whose usage is near (graph/walk.sql).
 --
 -- The words come from the caller, as texts of facts do: relations_pending() and embed_pending()
 -- list them, embed_store() takes them, a re-embedding makes them anew. Both vectors are rows of
@@ -46,41 +47,64 @@ set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
+  with meant as materialized (
+    select s.bank_id, s.memory_id, s.model, s.ordinal, s.text,
+           coalesce(l2_normalize(l2_normalize(s.embedding)::vector + f.mean)::halfvec,
+                    l2_normalize(s.embedding)) as embedding
+    from   pgrecall.embedding s
+    left   join (
+      select pgrecall_internal._words_of_kind(r.kind) as words,
+             (array_agg(r.memory_id order by r.memory_id desc))[1:50] as memory_ids
+      from   pgrecall_internal._latest_relations(bank.bank_id) as r
+      where  _refresh_usage.words is null
+         or  pgrecall_internal._words_of_kind(r.kind) = any (_refresh_usage.words)
+      group  by 1
+    ) as k on k.words = s.text
+    left   join lateral (
+      select l2_normalize(avg(l2_normalize(e.embedding)::vector)) as mean
+      from   pgrecall.embedding e
+      where  e.bank_id = bank.bank_id and e.memory_id = any (k.memory_ids)
+        and  e.model = _refresh_usage.model and e.kind = 'text'
+    ) as f on true
+    where  s.bank_id = bank.bank_id and s.fact_type = '' and s.model = _refresh_usage.model
+      and  s.kind = 'relation'
+      and  (_refresh_usage.words is null or s.text = any (_refresh_usage.words))
+      -- A kind that is no longer stated keeps its meaning.
+      and  (f.mean is not null
+            or not exists (
+                 select from pgrecall.embedding x
+                 where  x.bank_id = s.bank_id and x.memory_id = s.memory_id and x.model = s.model
+                   and  x.kind = 'usage' and x.ordinal = s.ordinal))
+  ),
+  other as materialized (
+    select m.text, m.embedding from meant m
+    union all
+    select e.text, e.embedding
+    from   pgrecall.embedding e
+    where  e.bank_id = bank.bank_id and e.fact_type = '' and e.model = _refresh_usage.model
+      and  e.kind = 'usage' and e.text not in (select m.text from meant m)
+    limit  1000
+  )
   insert into pgrecall.embedding as u
          (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text)
-  select s.bank_id, s.memory_id, s.model, 'usage', s.ordinal, '',
-         coalesce(l2_normalize(l2_normalize(s.embedding)::vector + f.mean)::halfvec, s.embedding),
-         s.text
-  from   pgrecall.embedding s
-  left   join (
-    select pgrecall_internal._words_of_kind(r.kind) as words,
-           (array_agg(r.memory_id order by r.memory_id desc))[1:50] as memory_ids
-    from   pgrecall_internal._latest_relations(bank.bank_id) as r
-    where  _refresh_usage.words is null
-       or  pgrecall_internal._words_of_kind(r.kind) = any (_refresh_usage.words)
-    group  by 1
-  ) as k on k.words = s.text
-  left   join lateral (
-    select l2_normalize(avg(l2_normalize(e.embedding)::vector)) as mean
-    from   pgrecall.embedding e
-    where  e.bank_id = bank.bank_id and e.memory_id = any (k.memory_ids)
-      and  e.model = _refresh_usage.model and e.kind = 'text'
-  ) as f on true
-  where  s.bank_id = bank.bank_id and s.fact_type = '' and s.model = _refresh_usage.model
-    and  s.kind = 'relation'
-    and  (_refresh_usage.words is null or s.text = any (_refresh_usage.words))
-    -- A kind that is no longer stated keeps its meaning.
-    and  (f.mean is not null
-          or not exists (
-               select from pgrecall.embedding x
-               where  x.bank_id = s.bank_id and x.memory_id = s.memory_id and x.model = s.model
-                 and  x.kind = 'usage' and x.ordinal = s.ordinal))
+  select m.bank_id, m.memory_id, m.model, 'usage', m.ordinal, '',
+         coalesce(l2_normalize(m.embedding + m.embedding + o.alike), m.embedding), m.text
+  from   meant m
+  cross  join lateral (
+    select sum(x.embedding) as alike
+    from   other x
+    where  x.text <> m.text
+      and  pgrecall_internal._similarity(
+             1 - (x.embedding <=> m.embedding), bank.low_cosine, bank.high_cosine) > 0.75
+  ) as o
   on conflict on constraint embedding_pkey do update set embedding = excluded.embedding;
 end;
 $$;
 comment on function pgrecall_internal._refresh_usage is
 'Computes what kinds of relations mean in a model''s embeddings, from their words and up to 50 of '
-'the facts that state them. words: of which kinds; null: of all.';
+'the facts that state them. Kinds of much the same meaning, "resides in" beside "lives in", share '
+'theirs: to the double of each those are added whose similarity to it is above 0.75 '
+'(bench/TRIED.md). words: of which kinds; null: of all.';
 
 create or replace function pgrecall.relations_pending(
   bank text, model text default null, memory_ids bigint[] default null)

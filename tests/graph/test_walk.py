@@ -292,3 +292,73 @@ def test_a_path_that_is_hardly_near_is_followed_only_where_words_ask_for_it(
     # Three relations are further than activation spreads.
     path = str([row.via for row in rows if row.memory_id == home])
     assert all(kind in path for kind in ("reports_to", "mentored_by", "lives_in")) == is_followed
+
+
+@pytest.mark.parametrize(
+    ("kind", "along", "against"),
+    [
+        ("inhabitant_of", {"lives_in>"}, {"lives_in<"}),
+        ("has gaffer", {"reports_to>", "led_by>"}, {"reports_to<", "led_by<"}),
+        ("is_underling_of", {"reports_to>"}, {"reports_to<"}),
+        ("gaffer_of", {"reports_to<", "led_by<"}, {"reports_to>", "led_by>"}),
+        ("has underling", {"reports_to<"}, {"reports_to>"}),
+        ("takes_orders_from", {"reports_to>"}, {"reports_to<"}),
+        ("at_the_helm_of", {"led_by<"}, {"led_by>"}),
+        ("keeps", set(), set()),
+        ("gaffer", set(), set()),
+        ("", set(), set()),
+    ],
+)
+def test_a_kind_in_words_of_the_lexicon_is_as_good_as_its_relation(
+    connection: Connection, kind: str, along: set[str], against: set[str]
+) -> None:
+    alike = (
+        "select split_part(r.forth, ' ', 1) || right(key, 1)"
+        " from pgrecall_internal._alike_keys(%s, %s) as key"
+        " join pgrecall_internal._relation_rows() with ordinality as r(forth, b, c, d, e, f, row)"
+        " on key like '#' || row || '_'"
+    )
+
+    assert {key for (key,) in connection.execute(alike, [kind, ">"])} == along
+    assert {key for (key,) in connection.execute(alike, [kind, "<"])} == against
+
+
+def test_a_walk_follows_kinds_in_words_of_the_lexicon(connection: Connection) -> None:
+    create(connection)
+    retain(connection, [
+        {"text": f"note {n}", "relations": [{"from": start, "kind": kind, "to": end}]}
+        for n, (start, kind, end) in enumerate([
+            ("Ana", "has_gaffer", "Bo"), ("Cy", "role_model_of", "Bo"),
+            ("Cy", "inhabitant_of", "Porto"), ("Ana", "beside", "Di"),
+        ])
+    ])  # fmt: skip
+
+    rows = call(
+        connection, "hybrid_recall", bank="b", query="the home of the mentor of the boss of Ana",
+        options={"arms": ["graph"]},
+    )  # fmt: skip
+
+    # Three relations are further than activation spreads.
+    assert "note 2" in {row.text for row in rows}
+
+
+def test_kinds_that_are_much_alike_share_what_they_mean(connection: Connection) -> None:
+    create(connection)
+    kinds = {"keeps": [0, 1.0, 0, 0], "minds": [0, 0.98, 0.2, 0], "owns": [0, 0.2, 0, 0.98]}
+    retain(
+        connection,
+        [{**stating(kind, "Ana", kind, f"a {kind}"), "embedding": None} for kind in kinds],
+        model="made",
+    )
+    embed_words(connection, kinds.__getitem__)
+
+    def meant(kind: str) -> list[float]:
+        rows = connection.execute(
+            "select embedding::vector::text from pgrecall.embedding"
+            " where kind = 'usage' and text = %s", [kind]).fetchall()  # fmt: skip
+        return [round(number, 2) for number in json.loads(rows[0][0])]
+
+    assert meant("owns") == [0, 0.2, 0, 0.98]
+    # Two thirds its own.
+    assert meant("keeps") == [0, 1, 0.07, 0]
+    assert meant("minds") == [0, 0.99, 0.13, 0]
