@@ -150,6 +150,14 @@ comment on function pgrecall_internal._resolve_names is
 'name is left out where the fact already mentions one of the candidates: by its full name, or from '
 'an earlier retain().';
 
+create or replace function pgrecall_internal._has_full_name(name text)
+returns boolean
+language sql immutable parallel safe
+return name ~ ' ' and name !~ '^[[:lower:]]|[''’]s | [[:lower:]][^ ]*$';
+comment on function pgrecall_internal._has_full_name is
+'Whether a name is that of a person in full rather than a word for one: neither "my boss" nor '
+'"Ana''s Mom", but "Leonardo da Vinci".';
+
 create or replace function pgrecall_internal._store_short_names(
   bank text, facts pgrecall_internal.fact_row[])
 returns void
@@ -199,7 +207,7 @@ begin
                      ::pgrecall_internal.fact_name)
   into   fresh
   from (
-    select min(n.name) as name, n.alias, min(n.kind) as kind,
+    select (array_agg(n.name order by n.n))[1] as name, n.alias, min(n.kind) as kind,
            case when min(n.kind_class) = max(n.kind_class) then min(n.kind_class)
                 when min(n.kind_class) is not null then 'several' end as kind_class,
            coalesce(array_agg(distinct o.alias) filter (where o.alias <> n.alias), '{}') as aliases
@@ -232,8 +240,8 @@ begin
       where  x.bank_id = _store_short_names.bank and x.entity_id = a.entity_id
       limit  1
     ) as e
-    where  strpos(f.alias, ' ') > 0
-      and  pgrecall.normalised_name(e.name) = p.part
+    where  pgrecall_internal._has_full_name(f.name)
+      and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
       and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
       and  ('person' in (e.kind_class, f.kind_class) or p.part = any (f.aliases))
   ),
@@ -252,15 +260,15 @@ begin
     update pgrecall.entity e
     set    name = t.name
     from (
+      -- Locked in order, for writers of the same names.
       select k.*
-      from   known k
+      from   (select x.* from known x order by x.entity_id offset 0) as k
       cross  join lateral (
         select x.entity_id
         from   pgrecall.entity x
         where  x.bank_id = _store_short_names.bank and x.entity_id = k.entity_id
         for    no key update
       ) as l
-      order  by k.entity_id
     ) as t
     where  e.bank_id = _store_short_names.bank and e.entity_id = t.entity_id
       -- The array keeps to the primary key, whatever is known of the bank.
@@ -280,13 +288,13 @@ begin
     from   unnest(fresh) as f
     cross  join lateral (
       values (split_part(f.alias, ' ', 1)), (split_part(f.alias, ' ', -1))) as p(part)
-    where  strpos(f.alias, ' ') > 0
+    where  pgrecall_internal._has_full_name(f.name)
   ),
   full_name as (
     select f.alias, min(f.name) as name, min(f.kind) as kind
     from   part f
     join   unnest(fresh) as s on s.alias = f.part
-    where  'person' in (s.kind_class, f.kind_class)
+    where  s.name !~ '^[[:lower:]]' and 'person' in (s.kind_class, f.kind_class)
       and  not pgrecall_internal._kinds_differ(s.kind_class, f.kind_class)
       and  not exists (select from other_name o where o.alias = f.alias)
       and  (select true from pgrecall.entity_alias a
@@ -322,12 +330,13 @@ begin
        limit  30)
     ) as a
     cross  join lateral (
-      select x.entity_id, pgrecall_internal._kind_class(x.kind) as kind_class
+      select x.entity_id, x.name, pgrecall_internal._kind_class(x.kind) as kind_class
       from   pgrecall.entity x
       where  x.bank_id = _store_short_names.bank and x.entity_id = a.entity_id
       limit  1
     ) as e
-    where  strpos(f.alias, ' ') = 0
+    where  strpos(f.alias, ' ') = 0 and f.name !~ '^[[:lower:]]'
+      and  pgrecall_internal._has_full_name(e.name)
       and  'person' in (e.kind_class, f.kind_class)
       and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
   ) as k
@@ -339,8 +348,8 @@ comment on function pgrecall_internal._store_short_names is
 'Makes short names of people aliases, before _store_entities(). A new name of one word means those '
 'persons, at most three, whose names begin or end with it; and whoever goes by such a word alone '
 'takes over the new full name, of other kinds only where the fact gives the word as an alias. Not '
-'where a fact names both, or kinds differ; of two full names for one short name none is taken '
-'over.';
+'where a fact names both, kinds differ, or a word for a person is no name (_has_full_name()); of '
+'two full names for one short name none is taken over.';
 
 create or replace function pgrecall_internal._store_entities(
   bank text, facts pgrecall_internal.fact_row[])

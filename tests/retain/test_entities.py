@@ -266,6 +266,7 @@ FULL, FIRST, LAST = person("Ana Silva"), person("Ana"), person("Silva")
         ([FIRST, FULL], ["Ana Silva person"]),
         ([LAST, FULL], ["Ana Silva person"]),
         ([FULL, LAST, FIRST], ["Ana Silva person"]),
+        ([person("Leonardo"), person("Leonardo da Vinci")], ["Leonardo da Vinci person"]),
         # Who is a person on one side may be one on the other.
         ([FIRST, "Ana Silva"], ["Ana Silva person"]),
         (["Ana Silva", FIRST], ["Ana Silva person"]),
@@ -300,6 +301,12 @@ def test_a_short_name_and_a_full_one_are_one_entity(
         # Kinds differ.
         [FIRST, {"name": "Ana Castle", "kind": "place"}],
         [{"name": "Silva", "kind": "town"}, FULL],
+        # Words for a person are no names.
+        [person("Mom"), person("Ana's Mom")],
+        [person("Ana’s Mom"), person("Mom")],
+        [person("boss"), person("Ana Boss")],
+        [person("Boss"), person("my boss")],
+        [person("Ana boss"), person("Boss")],
         # Neither begins nor ends with it.
         [person("Marie Ana Silva"), FIRST],
         [person("Anabel Silva"), FIRST],
