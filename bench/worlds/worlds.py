@@ -25,8 +25,10 @@ Figures are means over the questions of a kind, or over all:
   questions that such facts exist for.
 
 worlds.<kind>.<measure> is the fused order, worlds.reranked.<kind>.<measure> the reranked one,
-worlds.arm.<arm>.<kind>.<measure> each arm alone; worlds.fused.<measure>, worlds.reranked.<measure>
-and worlds.arm.<arm>.<measure> are over all questions. All but "dev" have each figure as
+worlds.arm.<arm>.<kind>.<measure> each arm alone, worlds.extracted.<kind>.<measure> the fused order
+where facts name and word everything as who reads one message at a time (extracted.py);
+worlds.fused.<measure>, worlds.reranked.<measure>, worlds.extracted.<measure> and
+worlds.arm.<arm>.<measure> are over all questions. All but "dev" have each figure as
 worlds.<templates>.*, too.
 """
 
@@ -44,6 +46,7 @@ from typing import Any
 
 from bench import harness
 from bench.conversations import caching_embedder
+from bench.worlds.extracted import extracted
 from bench.worlds.make import ASKED_AT, HUB, Question, generate
 from bench.worlds.wording import WORDINGS
 
@@ -121,6 +124,10 @@ def measure(
                 rankings["reranked"].append([hit.source_id or "" for hit in hits])
             if is_by_arm:
                 by_arm.append(arm_rankings(recall, bank, question.text, judged))
+        fill(recall, f"{bank}-extracted", extracted(facts, len(judged)))
+        for question in questions:
+            hits = ask(recall, f"{bank}-extracted", question.text)
+            rankings["extracted"].append([hit.source_id or "" for hit in hits])
         print(f"{bank}: {len(questions)} questions in {perf_counter() - start:.1f} s", flush=True)
     for arm in sorted({arm for found in by_arm for arm in found}):
         rankings[f"arm.{arm}"] = [found.get(arm, []) for found in by_arm]
@@ -157,8 +164,8 @@ def figures_of(rows: Rows, templates: str = "dev") -> harness.Figures:
 
 
 def table(rows: Rows) -> None:
-    """Print a line a kind: fused and reranked in full, of each arm recall@10."""
-    whole = [who for who in ("fused", "reranked") if who in rows]
+    """Print a line a kind: each order in full, of each arm recall@10."""
+    whole = [who for who in ("fused", "reranked", "extracted") if who in rows]
     arms = [  # those that found anything
         who
         for who, by_kind in rows.items()
@@ -167,7 +174,7 @@ def table(rows: Rows) -> None:
     print(f"\n{'':17} {'':>4}" + "".join(f"   {who:34}" for who in whole), end="")
     print("   recall@10 of each arm alone" if arms else "")
     heads = "".join(f" {name:>6}" for name in ("r@5", "r@10", "mrr", "first", "wrong"))
-    print(f"{'kind':17} {'n':>4}" + heads.join(["  ", "  ", ""][: len(whole) + 1]), end="")
+    print(f"{'kind':17} {'n':>4}" + heads.join(["  "] * len(whole) + [""]), end="")
     print("".join(f" {arm[4:][:9]:>9}" for arm in arms))
     kinds = list(rows["fused"])
     for kind in [*kinds, "all"]:
