@@ -10084,10 +10084,13 @@ begin atomic
   cross  join lateral (
     select 'verb' as role, true as is_target, k.words as phrase
     union  all
-    select 'noun', true, substr(k.words, 5) where k.words like 'has %'
+    -- Columns are named, or else a dump writes them otherwise.
+    select 'noun' as role, true as is_target, substr(k.words, 5) as phrase
+    where  k.words like 'has %'
     union  all
-    select 'noun', false, left(case when k.words like 'is %' then substr(k.words, 4)
-                                    else k.words end, -3)
+    select 'noun' as role, false as is_target,
+           left(case when k.words like 'is %' then substr(k.words, 4) else k.words end, -3)
+             as phrase
     where  k.words like '% of'
   ) as p
   cross  join lateral jsonb_array_elements_text(
