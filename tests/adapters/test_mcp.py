@@ -296,6 +296,27 @@ def test_no_field_of_a_fact_is_lost(database: str) -> None:
     assert found["sources"] == {"1": "handbook.md"}
 
 
+def test_an_agent_says_who_is_a_person(database: str) -> None:
+    full = {"name": "Maya Okonkwo", "kind": "person", "aliases": []}
+    facts = [
+        {"text": "Maya Okonkwo leads Atlas.", "entities": [full, "Atlas"]},
+        {"text": "Maya sails.", "entities": [{"name": "Maya", "kind": "person"}]},
+    ]
+
+    async def body() -> None:
+        async with over_stdio(database, "--bank", "b", "--create") as session:
+            await called(session, "retain", facts=facts)
+
+    run(body)
+
+    with Recall.connect(database, embedder=None) as memory:
+        stored = {one.text: set(one.entities) for one in memory.list_memories("b")}
+    assert stored == {
+        "Maya Okonkwo leads Atlas.": {"Maya Okonkwo", "Atlas"},
+        "Maya sails.": {"Maya Okonkwo"},
+    }
+
+
 def test_an_argument_that_a_tool_does_not_take_is_refused(database: str) -> None:
     async def body() -> tuple[str, str]:
         async with over_stdio(database, "--bank", "b", "--create") as session:

@@ -58,6 +58,16 @@ EXACT = 2**53 - 1
 Id = int | Annotated[str, Field(pattern=r"^[0-9]{1,19}$")]
 
 
+class NamedEntity(TypedDict):
+    """What a new fact is about."""
+
+    name: str
+    kind: NotRequired[
+        Annotated[str, Field(description="person, place, organization, project, product, ...")]
+    ]
+    aliases: NotRequired[list[str]]
+
+
 @with_config(ConfigDict(extra="allow"))
 class NewFact(TypedDict):
     """The fields of a new fact; the bank takes or refuses others: relations, context, metadata."""
@@ -70,7 +80,13 @@ class NewFact(TypedDict):
         Annotated[str, Field(description="When it happened: 2026-03-05 or 2026-03-05T14:00Z.")]
     ]
     entities: NotRequired[
-        Annotated[list[str], Field(description="People, places, projects, ... that it names.")]
+        Annotated[
+            list[str | NamedEntity],
+            Field(
+                description="People, places, projects, ... that it names. Give the kind of people:"
+                " then a first name means who has it in full."
+            ),
+        ]
     ]
     fact_key: NotRequired[
         Annotated[str, Field(description="Exact key to find it by, such as deploy.window.")]
