@@ -3402,6 +3402,13 @@ comment on function pgrecall_internal._phrases is
 'languages without spaces between words. first and last count words, starts_at and ends_at '
 'characters. firsts: only runs whose first is one of these.';
 
+create or replace function pgrecall_internal._name_ends(alias text)
+returns text[]
+language sql immutable parallel safe
+return array[split_part(alias, ' ', 1), split_part(alias, ' ', -1)];
+comment on function pgrecall_internal._name_ends is
+'The first and the last word of a normalised name: what is called for short; inlined.';
+
 create or replace function pgrecall_internal._kind_class(kind text)
 returns text
 language sql immutable parallel safe
@@ -6674,6 +6681,27 @@ $$;
 comment on function pgrecall_internal._co_mentions is
 'Entities that the latest 100 facts of each type about an entity mention too.';
 
+create or replace function pgrecall_internal._full_names(bank text, part text)
+returns table (entity_id bigint, confidence real)
+language sql stable parallel safe rows 2
+begin atomic
+  -- Called in a from clause, so that it is inlined.
+  (select a.entity_id, a.confidence
+   from   pgrecall.entity_alias a
+   where  a.bank_id = _full_names.bank and strpos(a.alias, ' ') > 0
+     and  split_part(a.alias, ' ', 1) = _full_names.part
+   limit  30)
+  union  all
+  (select a.entity_id, a.confidence
+   from   pgrecall.entity_alias a
+   where  a.bank_id = _full_names.bank and strpos(a.alias, ' ') > 0
+     and  split_part(a.alias, ' ', -1) = _full_names.part
+   limit  30);
+end;
+comment on function pgrecall_internal._full_names is
+'Entities with a name of several words that begins or ends with a normalised word, at most 30 '
+'each; one may come twice.';
+
 create or replace function pgrecall_internal._name_parts(bank text, query text)
 returns setof pgrecall_internal.named_entity
 language sql stable parallel safe rows 1
@@ -6702,19 +6730,7 @@ begin atomic
   from   alone p
   cross  join lateral (
     select x.entity_id, max(x.confidence)::real as confidence, count(*) over () as sharers
-    from (
-      (select a.entity_id, a.confidence
-       from   pgrecall.entity_alias a
-       where  a.bank_id = _name_parts.bank and strpos(a.alias, ' ') > 0
-         and  split_part(a.alias, ' ', 1) = lower(p.part)
-       limit  30)
-      union  all
-      (select a.entity_id, a.confidence
-       from   pgrecall.entity_alias a
-       where  a.bank_id = _name_parts.bank and strpos(a.alias, ' ') > 0
-         and  split_part(a.alias, ' ', -1) = lower(p.part)
-       limit  30)
-    ) as x
+    from   pgrecall_internal._full_names(_name_parts.bank, lower(p.part)) as x
     cross  join lateral (
       select e.name
       from   pgrecall.entity e
@@ -11732,8 +11748,8 @@ begin
            (x.words <@ y.words or y.words <@ x.words)
              -- The first or last name of a person is enough.
              and not ('person' in (x.kind, y.kind) and (
-               x.alias in (split_part(y.alias, ' ', 1), split_part(y.alias, ' ', -1))
-               or y.alias in (split_part(x.alias, ' ', 1), split_part(x.alias, ' ', -1))))
+               x.alias = any (pgrecall_internal._name_ends(y.alias))
+               or y.alias = any (pgrecall_internal._name_ends(x.alias))))
              as is_part,
            case
              when x.alias = y.alias then format('both go by "%s"', x.alias)
@@ -12204,16 +12220,17 @@ set enable_nestloop = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  fresh pgrecall_internal.fact_name[];
-begin
-  if not exists (
-    select
+  unknown text[] := array(
+    select distinct e.alias
     from   unnest(facts) as f
     cross  join lateral unnest(f.names) as e
     where  (select true from pgrecall.entity_alias a
             where  a.bank_id = _store_short_names.bank and a.alias = e.alias
-            limit  1) is null
-  ) then
+            limit  1) is null);
+  fresh   pgrecall_internal.fact_name[];
+begin
+  -- Most facts name who is known.
+  if unknown = '{}' then
     return;
   end if;
   with named as materialized (
@@ -12227,8 +12244,7 @@ begin
   part as materialized (
     select u.n, u.alias, p.part
     from   used u
-    cross  join lateral (
-      values (split_part(u.alias, ' ', 1)), (split_part(u.alias, ' ', -1))) as p(part)
+    cross  join lateral unnest(pgrecall_internal._name_ends(u.alias)) as p(part)
     where  strpos(u.alias, ' ') > 0
   ),
   -- A fact that names both tells them apart.
@@ -12246,11 +12262,9 @@ begin
                 when min(n.kind_class) is not null then 'several' end as kind_class,
            coalesce(array_agg(distinct o.alias) filter (where o.alias <> n.alias), '{}') as aliases
     from   named n
+    join   unnest(unknown) as k(alias) on k.alias = n.alias
     left   join lateral unnest(n.aliases) as o(alias) on true
     where  not exists (select from apart a where a.alias = n.alias)
-      and  (select true from pgrecall.entity_alias a
-            where  a.bank_id = _store_short_names.bank and a.alias = n.alias
-            limit  1) is null
     group  by n.alias
   ) as u;
   if fresh is null then
@@ -12260,8 +12274,7 @@ begin
   with short as (
     select f.alias, f.name, a.entity_id, p.part
     from   unnest(fresh) as f
-    cross  join lateral (
-      values (split_part(f.alias, ' ', 1)), (split_part(f.alias, ' ', -1))) as p(part)
+    cross  join lateral unnest(pgrecall_internal._name_ends(f.alias)) as p(part)
     cross  join lateral (
       select x.entity_id
       from   pgrecall.entity_alias x
@@ -12320,8 +12333,7 @@ begin
   part as materialized (
     select f.alias, f.name, f.kind, f.kind_class, p.part
     from   unnest(fresh) as f
-    cross  join lateral (
-      values (split_part(f.alias, ' ', 1)), (split_part(f.alias, ' ', -1))) as p(part)
+    cross  join lateral unnest(pgrecall_internal._name_ends(f.alias)) as p(part)
     where  pgrecall_internal._has_full_name(f.name)
   ),
   full_name as (
@@ -12351,17 +12363,8 @@ begin
     select f.alias, e.entity_id, count(*) over (partition by f.alias) as sharers
     from   unnest(fresh) as f
     cross  join lateral (
-      (select a.entity_id
-       from   pgrecall.entity_alias a
-       where  a.bank_id = _store_short_names.bank and strpos(a.alias, ' ') > 0
-         and  split_part(a.alias, ' ', 1) = f.alias
-       limit  30)
-      union
-      (select a.entity_id
-       from   pgrecall.entity_alias a
-       where  a.bank_id = _store_short_names.bank and strpos(a.alias, ' ') > 0
-         and  split_part(a.alias, ' ', -1) = f.alias
-       limit  30)
+      select distinct x.entity_id
+      from   pgrecall_internal._full_names(_store_short_names.bank, f.alias) as x
     ) as a
     cross  join lateral (
       select x.entity_id, x.name, pgrecall_internal._kind_class(x.kind) as kind_class

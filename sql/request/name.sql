@@ -37,6 +37,27 @@ $$;
 comment on function pgrecall_internal._co_mentions is
 'Entities that the latest 100 facts of each type about an entity mention too.';
 
+create or replace function pgrecall_internal._full_names(bank text, part text)
+returns table (entity_id bigint, confidence real)
+language sql stable parallel safe rows 2
+begin atomic
+  -- Called in a from clause, so that it is inlined.
+  (select a.entity_id, a.confidence
+   from   pgrecall.entity_alias a
+   where  a.bank_id = _full_names.bank and strpos(a.alias, ' ') > 0
+     and  split_part(a.alias, ' ', 1) = _full_names.part
+   limit  30)
+  union  all
+  (select a.entity_id, a.confidence
+   from   pgrecall.entity_alias a
+   where  a.bank_id = _full_names.bank and strpos(a.alias, ' ') > 0
+     and  split_part(a.alias, ' ', -1) = _full_names.part
+   limit  30);
+end;
+comment on function pgrecall_internal._full_names is
+'Entities with a name of several words that begins or ends with a normalised word, at most 30 '
+'each; one may come twice.';
+
 create or replace function pgrecall_internal._name_parts(bank text, query text)
 returns setof pgrecall_internal.named_entity
 language sql stable parallel safe rows 1
@@ -65,19 +86,7 @@ begin atomic
   from   alone p
   cross  join lateral (
     select x.entity_id, max(x.confidence)::real as confidence, count(*) over () as sharers
-    from (
-      (select a.entity_id, a.confidence
-       from   pgrecall.entity_alias a
-       where  a.bank_id = _name_parts.bank and strpos(a.alias, ' ') > 0
-         and  split_part(a.alias, ' ', 1) = lower(p.part)
-       limit  30)
-      union  all
-      (select a.entity_id, a.confidence
-       from   pgrecall.entity_alias a
-       where  a.bank_id = _name_parts.bank and strpos(a.alias, ' ') > 0
-         and  split_part(a.alias, ' ', -1) = lower(p.part)
-       limit  30)
-    ) as x
+    from   pgrecall_internal._full_names(_name_parts.bank, lower(p.part)) as x
     cross  join lateral (
       select e.name
       from   pgrecall.entity e

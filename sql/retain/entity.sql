@@ -306,8 +306,8 @@ begin
            (x.words <@ y.words or y.words <@ x.words)
              -- The first or last name of a person is enough.
              and not ('person' in (x.kind, y.kind) and (
-               x.alias in (split_part(y.alias, ' ', 1), split_part(y.alias, ' ', -1))
-               or y.alias in (split_part(x.alias, ' ', 1), split_part(x.alias, ' ', -1))))
+               x.alias = any (pgrecall_internal._name_ends(y.alias))
+               or y.alias = any (pgrecall_internal._name_ends(x.alias))))
              as is_part,
            case
              when x.alias = y.alias then format('both go by "%s"', x.alias)

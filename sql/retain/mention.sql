@@ -170,16 +170,17 @@ set enable_nestloop = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  fresh pgrecall_internal.fact_name[];
-begin
-  if not exists (
-    select
+  unknown text[] := array(
+    select distinct e.alias
     from   unnest(facts) as f
     cross  join lateral unnest(f.names) as e
     where  (select true from pgrecall.entity_alias a
             where  a.bank_id = _store_short_names.bank and a.alias = e.alias
-            limit  1) is null
-  ) then
+            limit  1) is null);
+  fresh   pgrecall_internal.fact_name[];
+begin
+  -- Most facts name who is known.
+  if unknown = '{}' then
     return;
   end if;
   with named as materialized (
@@ -193,8 +194,7 @@ begin
   part as materialized (
     select u.n, u.alias, p.part
     from   used u
-    cross  join lateral (
-      values (split_part(u.alias, ' ', 1)), (split_part(u.alias, ' ', -1))) as p(part)
+    cross  join lateral unnest(pgrecall_internal._name_ends(u.alias)) as p(part)
     where  strpos(u.alias, ' ') > 0
   ),
   -- A fact that names both tells them apart.
@@ -212,11 +212,9 @@ begin
                 when min(n.kind_class) is not null then 'several' end as kind_class,
            coalesce(array_agg(distinct o.alias) filter (where o.alias <> n.alias), '{}') as aliases
     from   named n
+    join   unnest(unknown) as k(alias) on k.alias = n.alias
     left   join lateral unnest(n.aliases) as o(alias) on true
     where  not exists (select from apart a where a.alias = n.alias)
-      and  (select true from pgrecall.entity_alias a
-            where  a.bank_id = _store_short_names.bank and a.alias = n.alias
-            limit  1) is null
     group  by n.alias
   ) as u;
   if fresh is null then
@@ -226,8 +224,7 @@ begin
   with short as (
     select f.alias, f.name, a.entity_id, p.part
     from   unnest(fresh) as f
-    cross  join lateral (
-      values (split_part(f.alias, ' ', 1)), (split_part(f.alias, ' ', -1))) as p(part)
+    cross  join lateral unnest(pgrecall_internal._name_ends(f.alias)) as p(part)
     cross  join lateral (
       select x.entity_id
       from   pgrecall.entity_alias x
@@ -286,8 +283,7 @@ begin
   part as materialized (
     select f.alias, f.name, f.kind, f.kind_class, p.part
     from   unnest(fresh) as f
-    cross  join lateral (
-      values (split_part(f.alias, ' ', 1)), (split_part(f.alias, ' ', -1))) as p(part)
+    cross  join lateral unnest(pgrecall_internal._name_ends(f.alias)) as p(part)
     where  pgrecall_internal._has_full_name(f.name)
   ),
   full_name as (
@@ -317,17 +313,8 @@ begin
     select f.alias, e.entity_id, count(*) over (partition by f.alias) as sharers
     from   unnest(fresh) as f
     cross  join lateral (
-      (select a.entity_id
-       from   pgrecall.entity_alias a
-       where  a.bank_id = _store_short_names.bank and strpos(a.alias, ' ') > 0
-         and  split_part(a.alias, ' ', 1) = f.alias
-       limit  30)
-      union
-      (select a.entity_id
-       from   pgrecall.entity_alias a
-       where  a.bank_id = _store_short_names.bank and strpos(a.alias, ' ') > 0
-         and  split_part(a.alias, ' ', -1) = f.alias
-       limit  30)
+      select distinct x.entity_id
+      from   pgrecall_internal._full_names(_store_short_names.bank, f.alias) as x
     ) as a
     cross  join lateral (
       select x.entity_id, x.name, pgrecall_internal._kind_class(x.kind) as kind_class

@@ -79,6 +79,13 @@ comment on function pgrecall_internal._phrases is
 'languages without spaces between words. first and last count words, starts_at and ends_at '
 'characters. firsts: only runs whose first is one of these.';
 
+create or replace function pgrecall_internal._name_ends(alias text)
+returns text[]
+language sql immutable parallel safe
+return array[split_part(alias, ' ', 1), split_part(alias, ' ', -1)];
+comment on function pgrecall_internal._name_ends is
+'The first and the last word of a normalised name: what is called for short; inlined.';
+
 create or replace function pgrecall_internal._kind_class(kind text)
 returns text
 language sql immutable parallel safe
