@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -46,6 +46,7 @@ from pgrecall import (
     schema,
 )
 from pgrecall._version import __version__
+from pgrecall.asking.embedding import Pending
 from pgrecall.connection import tracing
 from pgrecall.connection.connecting import limited_dsn
 from pgrecall.connection.deadlines import disconnected_after
@@ -104,10 +105,11 @@ def slow_down(admin: Connection) -> None:
     admin.execute("create policy doze on pgrecall.memory using (public.doze())")
 
 
-def dozing_statements(admin: Connection) -> int:
+def active(admin: Connection) -> int:
     row = admin.execute(
-        "select count(*) from pg_stat_activity"
-        " where datname = current_database() and wait_event = 'PgSleep'"
+        "select count(*) from pg_stat_activity where datname = current_database()"
+        " and pid <> pg_backend_pid() and state = 'active' and query like '%pgrecall.%'"
+        " and backend_type = 'client backend'"
     ).fetchone()
     assert row is not None
     return int(row[0])
@@ -422,11 +424,11 @@ def test_a_cancelled_task_ends_its_statement(
     async def body() -> str:
         async with await AsyncRecall.connect(dozing, embedder=None, pool_size=pool_size) as memory:
             asked = asyncio.create_task(memory.recall("b", "who leads Atlas?"))
-            await asyncio.to_thread(wait_until, lambda: dozing_statements(admin) == 1)
+            await asyncio.to_thread(wait_until, lambda: active(admin) == 1)
             asked.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asked
-            await asyncio.to_thread(wait_until, lambda: dozing_statements(admin) == 0)
+            await asyncio.to_thread(wait_until, lambda: active(admin) == 0)
             return await memory._run(calls.operations.version())  # the connection came back clean
 
     assert asyncio.run(body()) == __version__
@@ -450,6 +452,23 @@ def test_a_task_cancelled_as_it_gets_a_connection_ends(
             assert await memory.recall(bank, "Atlas", timeout=5)
 
     asyncio.run(body())
+
+
+def test_a_task_cancelled_as_its_embedding_comes_ends() -> None:
+    async def body(steps: int) -> bool:
+        future: Future[None] = Future()
+        waiting = asyncio.create_task(Pending(future, 5).async_settle())
+        await asyncio.sleep(0.01)
+        future.set_result(None)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if not waiting.cancel():
+            return False  # it has ended
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        return True
+
+    assert True in [asyncio.run(body(steps)) for steps in range(12)]
 
 
 @needs_pool
@@ -532,7 +551,7 @@ def test_a_deadline_ends_the_statement_and_leaves_no_trace(
     with Recall.connect(dozing, embedder=None, pool_size=pool_size) as memory:
         with pytest.raises(OutOfTime):
             memory.recall("b", "who leads Atlas?", timeout=0.3)
-        assert dozing_statements(admin) == 0
+        assert active(admin) == 0
         source: Any = memory._source
         if pool_size is None:
             [timeout] = source.execute("show statement_timeout").fetchone()

@@ -189,10 +189,11 @@ def test_parts_of_names_are_found_by_indexes(connection: Connection) -> None:
         found = named(connection, "Where is Zokli?")
 
     assert found == {"Zokli Wukl": 1}
-    # The primary key finds whole names; before 17 each of an array is a search of its own.
-    assert scans["entity_alias_bank_id_first_idx"] == scans["entity_alias_bank_id_last_idx"] == 1
-    assert scans["entity_alias_pkey"] <= 10
-    assert scans["entity_alias"] == 0
+    # Before 17 the planner may take an array for ten searches. By the table as a whole: none.
+    whole = 10 if connection.info.server_version < 170000 else 3
+    counted = {name: n for name, n in scans.items() if name.startswith("entity_alias")}
+    assert counted.pop("entity_alias_pkey") in (3, whole)
+    assert counted == {"entity_alias_bank_id_first_idx": 1, "entity_alias_bank_id_last_idx": 1}
 
 
 @kept_fixture
