@@ -71,11 +71,13 @@ from pgrecall.retaining import bulk
 from pgrecall.retaining.changes import embedded_changes
 from pgrecall.retaining.facts import (
     EMBED_BATCH,
+    LISTINGS,
     Fact,
     FactBatch,
+    Listing,
     pending_vectors,
-    relation_vectors,
     several,
+    word_vectors,
 )
 from pgrecall.retaining.reembedding import Refill
 from pgrecall.retaining.streams import STREAM_BATCH, Progress, Stream
@@ -551,26 +553,28 @@ class AsyncRecall:
                 if progress:
                     progress(len(chunk))
             rows = await self._run(batch.call(bank, link, replace))
-            if batch.has_relations:
-                memory_ids = [row.memory_id for row in rows]
-                await self._embed_relations(settings, bank, strict, memory_ids)
+            memory_ids = [row.memory_id for row in rows]
+            await self._embed_words(settings, bank, strict, batch.listings, memory_ids)
             return rows
 
-    async def _embed_relations(
+    async def _embed_words(
         self,
         settings: Settings,
         bank: str,
         is_strict: bool,
+        listings: Iterable[Listing],
         memory_ids: list[int] | None = None,
     ) -> None:
-        """Embed the words of relations without an embedding, by which questions find relations."""
+        """Embed words of relations, by which questions find them, and names that may be short."""
         if settings.embedder is None:
             return
         model = settings.embedder.model
-        texts = await self._run(
-            calls.retain.relations_pending(bank, model=model, memory_ids=memory_ids)
-        )
-        vectors = await _compute(relation_vectors, settings.embedder, texts, is_strict)
+        texts = [
+            text
+            for pending in listings
+            for text in await self._run(pending(bank, model=model, memory_ids=memory_ids))
+        ]
+        vectors = await _compute(word_vectors, settings.embedder, texts, is_strict)
         if vectors:
             await self._run(
                 calls.retain.embed_store(bank, model=model, texts=texts, vectors=vectors)
@@ -691,7 +695,7 @@ class AsyncRecall:
                         await work.start(partial(write, batch))
                         if batch.start == 0:  # the first batch fixes the model and the mean length
                             await work.idle()
-                await self._embed_relations(await self._settings_for(bank), bank, strict)
+                await self._embed_words(await self._settings_for(bank), bank, strict, LISTINGS)
                 due = [] if link == "deferred" else await self._index_and_link(load, clients, bank)
             return load.retention(due)
         finally:
@@ -1712,6 +1716,7 @@ class AsyncRecall:
                 start = texts[-1].memory_id + 1
                 if progress:
                     progress(len(texts))
+        await self._embed_words(await self._settings_for(bank), bank, True, LISTINGS[1:])
         return done
 
     async def calibrate_bank(

@@ -70,11 +70,13 @@ from pgrecall.retaining import bulk
 from pgrecall.retaining.changes import embedded_changes
 from pgrecall.retaining.facts import (
     EMBED_BATCH,
+    LISTINGS,
     Fact,
     FactBatch,
+    Listing,
     pending_vectors,
-    relation_vectors,
     several,
+    word_vectors,
 )
 from pgrecall.retaining.reembedding import Refill
 from pgrecall.retaining.streams import STREAM_BATCH, Progress, Stream
@@ -548,24 +550,28 @@ class Recall:
                 if progress:
                     progress(len(chunk))
             rows = self._run(batch.call(bank, link, replace))
-            if batch.has_relations:
-                memory_ids = [row.memory_id for row in rows]
-                self._embed_relations(settings, bank, strict, memory_ids)
+            memory_ids = [row.memory_id for row in rows]
+            self._embed_words(settings, bank, strict, batch.listings, memory_ids)
             return rows
 
-    def _embed_relations(
+    def _embed_words(
         self,
         settings: Settings,
         bank: str,
         is_strict: bool,
+        listings: Iterable[Listing],
         memory_ids: list[int] | None = None,
     ) -> None:
-        """Embed the words of relations without an embedding, by which questions find relations."""
+        """Embed words of relations, by which questions find them, and names that may be short."""
         if settings.embedder is None:
             return
         model = settings.embedder.model
-        texts = self._run(calls.retain.relations_pending(bank, model=model, memory_ids=memory_ids))
-        vectors = _compute(relation_vectors, settings.embedder, texts, is_strict)
+        texts = [
+            text
+            for pending in listings
+            for text in self._run(pending(bank, model=model, memory_ids=memory_ids))
+        ]
+        vectors = _compute(word_vectors, settings.embedder, texts, is_strict)
         if vectors:
             self._run(calls.retain.embed_store(bank, model=model, texts=texts, vectors=vectors))
 
@@ -684,7 +690,7 @@ class Recall:
                         work.start(partial(write, batch))
                         if batch.start == 0:  # the first batch fixes the model and the mean length
                             work.idle()
-                self._embed_relations(self._settings_for(bank), bank, strict)
+                self._embed_words(self._settings_for(bank), bank, strict, LISTINGS)
                 due = [] if link == "deferred" else self._index_and_link(load, clients, bank)
             return load.retention(due)
         finally:
@@ -1685,6 +1691,7 @@ class Recall:
                 start = texts[-1].memory_id + 1
                 if progress:
                     progress(len(texts))
+        self._embed_words(self._settings_for(bank), bank, True, LISTINGS[1:])
         return done
 
     def calibrate_bank(

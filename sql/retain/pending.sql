@@ -107,7 +107,7 @@ begin
       where  x.bank_id = embed_store.bank and x.memory_id = i.memory_id
       limit  1
     ) as m
-    where  i.kind <> 'relation'
+    where  i.kind not in ('relation', 'name')
     order  by i.memory_id, i.n desc
     on conflict on constraint embedding_pkey do update
     set tokens = excluded.tokens
@@ -122,12 +122,19 @@ begin
     from   pgrecall_internal._read_embeddings(locked, embeddings) as i
     where  i.kind = 'relation' and i.text <> '';
   end if;
+  if embeddings @> '[{"kind": "name"}]' then
+    perform pgrecall_internal._merge_short_names(
+              locked, array_agg(i.text), array_agg(i.embedding))
+    from   pgrecall_internal._read_embeddings(locked, embeddings) as i
+    where  i.kind = 'name' and i.text <> '';
+  end if;
   return kept + worded;
 end;
 $$;
 comment on function pgrecall.embed_store is
 'Stores embeddings of texts that embed_pending() listed: an array of {"memory_id", "embedding", '
-'"tokens"}, of relations with "kind" and "text", too; model names what made them and is pinned by '
-'the first embeddings of a bank. Returns how many it stored; missing memories are skipped, and '
-'those with an embedding unless they lack tokens that are given; then only the tokens are stored. '
+'"tokens"}, of relations with "kind" and "text", too, and of names that names_pending() listed, '
+'which decide who is one person. model names what made them and is pinned by the first embeddings '
+'of a bank. Returns how many it stored; missing memories are skipped, and those with an embedding '
+'unless they lack tokens that are given; then only the tokens are stored. '
 'Errors: RC001, RC003, RC004, RC005 another model, RC006.';

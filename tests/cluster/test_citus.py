@@ -298,6 +298,7 @@ CALLS = (
     "exported_rows('x')",
     "embed_pending('x')",
     "relations_pending('x')",
+    "names_pending('x')",
     "embed_store('x', '[]', 'other')",
     "pending_links('x')",
     "link_pending('x')",

@@ -113,6 +113,14 @@ def relations_pending(
     return call_records(PendingText, "relations_pending", needed, memory_ids=memory_ids)
 
 
+def names_pending(
+    bank: str, *, model: str, memory_ids: list[int] | None
+) -> Call[PendingText, list[PendingText]]:
+    """List names of which one may be short for the other."""
+    needed = {"bank": bank, "model": model}
+    return call_records(PendingText, "names_pending", needed, memory_ids=memory_ids)
+
+
 def tokens_pending(
     bank: str, *, from_id: int, batch_size: int
 ) -> Call[PendingText, list[PendingText]]:
@@ -138,7 +146,7 @@ def embeddings_of(texts: Sequence[PendingText], vectors: Iterable[object]) -> Js
                 "memory_id": text.memory_id,
                 "kind": text.kind,
                 "ordinal": text.ordinal,
-                "text": text.text if text.kind == "relation" else None,
+                "text": text.text if text.kind in ("relation", "name") else None,
                 "embedding": vector_text(vector),
                 **(stored_tokens(vector) if text.kind == "text" else {}),
             }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
@@ -25,6 +25,11 @@ Fact = Mapping[str, object] | str
 """A fact in the documented format, or its text."""
 
 EMBED_BATCH = 64
+
+Listing = Callable[..., Call[PendingText, list[PendingText]]]
+"""What lists words to embed once the facts are stored."""
+
+LISTINGS: tuple[Listing, ...] = (calls.retain.relations_pending, calls.retain.names_pending)
 
 
 def several(facts: Iterable[Fact] | Fact) -> Iterable[Fact]:
@@ -81,11 +86,18 @@ class FactBatch:
         )
 
     @property
-    def has_relations(self) -> bool:
-        """Whether a fact has relations and the embedder works."""
-        return not self._failed and any(
-            isinstance(fact, dict) and fact.get("relations") for fact in self.facts
+    def listings(self) -> Sequence[Listing]:
+        """Those of LISTINGS that the facts may need; none if the embedder failed."""
+        facts = [] if self._failed else [fact for fact in self.facts if isinstance(fact, dict)]
+        if any(fact.get("relations") for fact in facts):
+            return LISTINGS
+        # A name without a kind may be short for another one.
+        has_bare_names = any(
+            not (isinstance(entity, dict) and entity.get("kind"))
+            for fact in facts
+            for entity in fact.get("entities") or ()
         )
+        return LISTINGS[1:] if has_bare_names else ()
 
     def stored_call(self, bank: str) -> Call[StoredEmbedding, list[StoredEmbedding]]:
         """Return the call that asks for stored embeddings."""
@@ -183,10 +195,8 @@ def pending_vectors(embedder: Embedder, texts: Sequence[PendingText]) -> list[Em
     return embedded(embedder, [text.text for text in texts], contexts)
 
 
-def relation_vectors(
-    embedder: Embedder, texts: Sequence[PendingText], is_strict: bool
-) -> list[Vector]:
-    """Embed the words of relations; return none if the embedder fails, since the facts are stored.
+def word_vectors(embedder: Embedder, texts: Sequence[PendingText], is_strict: bool) -> list[Vector]:
+    """Embed relations and names; return none if the embedder fails, since the facts are stored.
 
     Raises:
         Exception: what the embedder raised, where that is wanted.
@@ -199,7 +209,7 @@ def relation_vectors(
     except Exception as error:  # embed_pending() adds them later
         if is_strict:
             raise
-        logger.warning("relations are stored without embedding: %s", said(error)[0])
+        logger.warning("relations and names are stored without embedding: %s", said(error)[0])
         return []
 
 

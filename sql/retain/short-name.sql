@@ -1,0 +1,396 @@
+-- Short names: who is meant by a part of a name, "Ana" for Ana Silva.
+--
+-- Where kinds say that a name is one of a person, _store_short_names() decides, as part of
+-- retain(). Where none do, "Ana" and "Ana Silva" look like "Rome" and "Ancient Rome", and two
+-- entities are stored. Embeddings of the names tell people from all else (_person_direction()), so
+-- such pairs are decided afterwards: names_pending() lists the names, embed_store() takes their
+-- embeddings, as it does those of facts, and _merge_short_names() merges the one with the other.
+-- What it is not sure of stays two entities.
+
+create or replace function pgrecall_internal._has_full_name(name text)
+returns boolean
+language sql immutable parallel safe
+return name ~ ' ' and name !~ '^[[:lower:]]|[''’]s | [[:lower:]][^ ]*$';
+comment on function pgrecall_internal._has_full_name is
+'Whether a name is that of a person in full rather than a word for one: neither "my boss" nor '
+'"Ana''s Mom", but "Leonardo da Vinci".';
+
+create or replace function pgrecall_internal._store_short_names(
+  bank text, facts pgrecall_internal.fact_row[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small; and join names by hash,
+-- however few the planner takes them for.
+set enable_seqscan = off
+set enable_nestloop = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  unknown text[] := array(
+    select distinct e.alias
+    from   unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+    where  (select true from pgrecall.entity_alias a
+            where  a.bank_id = _store_short_names.bank and a.alias = e.alias
+            limit  1) is null);
+  fresh   pgrecall_internal.fact_name[];
+begin
+  -- Most facts name who is known.
+  if unknown = '{}' then
+    return;
+  end if;
+  with named as materialized (
+    select f.n, e.name, e.alias, e.kind, e.kind_class, e.aliases
+    from   unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+  ),
+  used as materialized (
+    select distinct n.n, n.alias from named n
+  ),
+  part as materialized (
+    select u.n, u.alias, p.part
+    from   used u
+    cross  join lateral unnest(pgrecall_internal._name_ends(u.alias)) as p(part)
+    where  strpos(u.alias, ' ') > 0
+  ),
+  -- A fact that names both tells them apart.
+  apart as materialized (
+    select unnest(array[p.alias, p.part]) as alias
+    from   part p
+    join   used s on s.n = p.n and s.alias = p.part
+  )
+  select array_agg(row(u.name, u.alias, u.kind, u.kind_class, u.aliases)
+                     ::pgrecall_internal.fact_name)
+  into   fresh
+  from (
+    select (array_agg(n.name order by n.n))[1] as name, n.alias, min(n.kind) as kind,
+           case when min(n.kind_class) = max(n.kind_class) then min(n.kind_class)
+                when min(n.kind_class) is not null then 'several' end as kind_class,
+           coalesce(array_agg(distinct o.alias) filter (where o.alias <> n.alias), '{}') as aliases
+    from   named n
+    join   unnest(unknown) as k(alias) on k.alias = n.alias
+    left   join lateral unnest(n.aliases) as o(alias) on true
+    where  not exists (select from apart a where a.alias = n.alias)
+    group  by n.alias
+  ) as u;
+  if fresh is null then
+    return;
+  end if;
+  -- Who was known by a short name alone is now known by the full one.
+  with short as (
+    select f.alias, f.name, a.entity_id, p.part
+    from   unnest(fresh) as f
+    cross  join lateral unnest(pgrecall_internal._name_ends(f.alias)) as p(part)
+    cross  join lateral (
+      select x.entity_id
+      from   pgrecall.entity_alias x
+      where  x.bank_id = _store_short_names.bank and x.alias = p.part
+      limit  10
+    ) as a
+    cross  join lateral (
+      select x.name, pgrecall_internal._kind_class(x.kind) as kind_class
+      from   pgrecall.entity x
+      where  x.bank_id = _store_short_names.bank and x.entity_id = a.entity_id
+      limit  1
+    ) as e
+    where  pgrecall_internal._has_full_name(f.name)
+      and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
+      and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
+      and  ('person' in (e.kind_class, f.kind_class) or p.part = any (f.aliases))
+  ),
+  known as materialized (
+    select o.entity_id, o.part, min(o.name) as name, min(o.alias) as alias
+    from (
+      select x.*, min(x.entity_id) over same = max(x.entity_id) over same as is_one
+      from   short x
+      window same as (partition by x.alias)
+    ) as o
+    where  o.is_one
+    group  by o.entity_id, o.part
+    having min(o.alias) = max(o.alias)
+  ),
+  renamed as (
+    update pgrecall.entity e
+    set    name = t.name
+    from (
+      -- Locked in order, for writers of the same names.
+      select k.*
+      from   (select x.* from known x order by x.entity_id offset 0) as k
+      cross  join lateral (
+        select x.entity_id
+        from   pgrecall.entity x
+        where  x.bank_id = _store_short_names.bank and x.entity_id = k.entity_id
+        for    no key update
+      ) as l
+    ) as t
+    where  e.bank_id = _store_short_names.bank and e.entity_id = t.entity_id
+      -- The array keeps to the primary key, whatever is known of the bank.
+      and  e.entity_id = any (array(select k.entity_id from known k))
+      and  pgrecall.normalised_name(e.name) = t.part
+    returning e.entity_id, t.alias
+  )
+  insert into pgrecall.entity_alias (bank_id, alias, entity_id)
+  select _store_short_names.bank, r.alias, r.entity_id from renamed r
+  on     conflict do nothing;
+  -- Full names whose parts are new, too, become entities first.
+  with other_name as materialized (
+    select o.alias from unnest(fresh) as f cross join lateral unnest(f.aliases) as o(alias)
+  ),
+  part as materialized (
+    select f.alias, f.name, f.kind, f.kind_class, p.part
+    from   unnest(fresh) as f
+    cross  join lateral unnest(pgrecall_internal._name_ends(f.alias)) as p(part)
+    where  pgrecall_internal._has_full_name(f.name)
+  ),
+  full_name as (
+    select f.alias, min(f.name) as name, min(f.kind) as kind
+    from   part f
+    join   unnest(fresh) as s on s.alias = f.part
+    where  s.name !~ '^[[:lower:]]' and 'person' in (s.kind_class, f.kind_class)
+      and  not pgrecall_internal._kinds_differ(s.kind_class, f.kind_class)
+      and  not exists (select from other_name o where o.alias = f.alias)
+      and  (select true from pgrecall.entity_alias a
+            where  a.bank_id = _store_short_names.bank and a.alias = f.alias
+            limit  1) is null
+    group  by f.alias
+  ),
+  stored as (
+    insert into pgrecall.entity as e (bank_id, name, kind)
+    select _store_short_names.bank, n.name, n.kind from full_name n order by n.alias
+    returning e.entity_id, pgrecall.normalised_name(e.name) as alias
+  )
+  insert into pgrecall.entity_alias (bank_id, alias, entity_id)
+  select _store_short_names.bank, s.alias, s.entity_id from stored s
+  on     conflict do nothing;
+  -- A short name means those whose names begin or end with it.
+  insert into pgrecall.entity_alias (bank_id, alias, entity_id)
+  select _store_short_names.bank, k.alias, k.entity_id
+  from (
+    select f.alias, e.entity_id, count(*) over (partition by f.alias) as sharers
+    from   unnest(fresh) as f
+    cross  join lateral (
+      select distinct x.entity_id
+      from   pgrecall_internal._full_names(_store_short_names.bank, f.alias) as x
+    ) as a
+    cross  join lateral (
+      select x.entity_id, x.name, pgrecall_internal._kind_class(x.kind) as kind_class
+      from   pgrecall.entity x
+      where  x.bank_id = _store_short_names.bank and x.entity_id = a.entity_id
+      limit  1
+    ) as e
+    where  strpos(f.alias, ' ') = 0 and f.name !~ '^[[:lower:]]'
+      and  pgrecall_internal._has_full_name(e.name)
+      and  'person' in (e.kind_class, f.kind_class)
+      and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
+  ) as k
+  where  k.sharers <= 3
+  on     conflict do nothing;
+end;
+$$;
+comment on function pgrecall_internal._store_short_names is
+'Makes short names of people aliases, before _store_entities(). A new name of one word means those '
+'persons, at most three, whose names begin or end with it; and whoever goes by such a word alone '
+'takes over the new full name, of other kinds only where the fact gives the word as an alias. Not '
+'where a fact names both, kinds differ, or a word for a person is no name (_has_full_name()); of '
+'two full names for one short name none is taken over.';
+
+create or replace function pgrecall_internal._short_names_in_doubt(
+  bank text, entity_ids bigint[])
+returns table (short_id bigint, short_name text, entity_id bigint, name text, kind_class text)
+language plpgsql stable parallel safe rows 10
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return query
+  with asked as materialized (
+    select e.entity_id, e.name, pgrecall.normalised_name(e.name) as alias
+    from   unnest(entity_ids) as u(id)
+    cross  join lateral (
+      select x.entity_id, x.name, x.kind
+      from   pgrecall.entity x
+      where  x.bank_id = _short_names_in_doubt.bank and x.entity_id = u.id
+      limit  1
+    ) as e
+    where  pgrecall_internal._kind_class(e.kind) is null and e.name !~ '^[[:lower:]]'
+  ),
+  short as materialized (
+    select a.entity_id, a.name, a.alias from asked a where a.alias ~ '^[[:alpha:]]{2,}$'
+    union
+    select e.entity_id, e.name, p.part
+    from   asked a
+    cross  join lateral unnest(pgrecall_internal._name_ends(a.alias)) as p(part)
+    cross  join lateral (
+      select x.entity_id
+      from   pgrecall.entity_alias x
+      where  x.bank_id = _short_names_in_doubt.bank and x.alias = p.part
+      limit  10
+    ) as k
+    cross  join lateral (
+      select x.entity_id, x.name, x.kind
+      from   pgrecall.entity x
+      where  x.bank_id = _short_names_in_doubt.bank and x.entity_id = k.entity_id
+      limit  1
+    ) as e
+    where  pgrecall_internal._has_full_name(a.name) and p.part ~ '^[[:alpha:]]{2,}$'
+      and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
+      and  pgrecall_internal._kind_class(e.kind) is null
+  )
+  select p.entity_id, p.name, p.full_id, p.full_name, p.kind_class
+  from (
+    select s.entity_id, s.name, f.entity_id as full_id, f.name as full_name, f.kind_class,
+           count(*) over (partition by s.entity_id) as sharers
+    from   short s
+    cross  join lateral (
+      select distinct x.entity_id
+      from   pgrecall_internal._full_names(_short_names_in_doubt.bank, s.alias) as x
+    ) as k
+    cross  join lateral (
+      select x.entity_id, x.name, pgrecall_internal._kind_class(x.kind) as kind_class
+      from   pgrecall.entity x
+      where  x.bank_id = _short_names_in_doubt.bank and x.entity_id = k.entity_id
+      limit  1
+    ) as f
+    where  pgrecall_internal._has_full_name(f.name) and f.name !~ '\d'
+      and  not pgrecall_internal._kinds_differ(f.kind_class, 'person')
+  ) as p
+  where  p.sharers <= 3
+    -- A fact that names both tells them apart.
+    and  not exists (
+      select
+      from   pgrecall_internal._co_mentions(_short_names_in_doubt.bank, p.entity_id) as c
+      where  c.other_id = p.full_id);
+end;
+$$;
+comment on function pgrecall_internal._short_names_in_doubt is
+'Entities of unknown kind that go by one word, each with those, at most three, whose names begin '
+'or end with it and that may be people; of entity_ids on either side. Not where a fact names both.';
+
+create or replace function pgrecall.names_pending(
+  bank text, model text default null, memory_ids bigint[] default null)
+returns setof pgrecall.pending_text
+language plpgsql stable parallel safe rows 20
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  searched pgrecall.bank := pgrecall_internal._bank(bank);
+  found    bigint[];
+begin
+  if model <> searched.embedding_model
+     or pgrecall_internal._person_direction(searched) is null
+  then
+    return;
+  end if;
+  found := case
+    when memory_ids is null then array(
+      select e.entity_id
+      from   pgrecall.entity e
+      where  e.bank_id = names_pending.bank
+      order  by e.entity_id desc
+      limit  10000)
+    else array(
+      select distinct m.entity_id
+      from   unnest(memory_ids) as u(id)
+      cross  join lateral (
+        select x.entity_id
+        from   pgrecall.mention x
+        where  x.bank_id = names_pending.bank and x.memory_id = u.id
+        limit  100
+      ) as m
+      -- Others were looked at with the facts that named them first.
+      where  (select true
+              from   pgrecall.mention o
+              where  o.bank_id = names_pending.bank and o.entity_id = m.entity_id
+                and  o.memory_id <> all (memory_ids)
+              limit  1) is null)
+  end;
+  if found = '{}' then
+    return;
+  end if;
+  return query
+  select m.memory_id, 'name'::text, 0::smallint, n.name, null::text
+  from (
+    select u.name, max(u.id) as entity_id
+    from (
+      select d.*, bool_or(d.short_id = any (found) or d.entity_id = any (found))
+                    over (partition by d.short_id) as is_new
+      from   pgrecall_internal._short_names_in_doubt(names_pending.bank, found) as d
+    ) as p
+    cross  join lateral (
+      values (p.short_id, p.short_name), (p.entity_id, p.name)
+    ) as u(id, name)
+    -- About whom it is known to be a person, nothing is in doubt.
+    where  p.is_new and (u.id = p.short_id or p.kind_class is null)
+    group  by u.name
+    order  by 2 desc
+    limit  1000
+  ) as n
+  cross  join lateral (
+    select x.memory_id
+    from   pgrecall.mention x
+    where  x.bank_id = names_pending.bank and x.entity_id = n.entity_id
+    limit  1
+  ) as m
+  order  by 1, 4;
+end;
+$$;
+comment on function pgrecall.names_pending is
+'Names of entities of unknown kind of which one may be short for the other, "Ana" and "Ana Silva", '
+'each at a fact that mentions it, at most 1,000. Pass embeddings of them to embed_store(): where '
+'these say that both are names of a person, and of one person only, the short name becomes an '
+'alias of the other, and the two entities one. memory_ids: only such with an entity that no other '
+'fact names; null: with one of the newest 10,000. None where model is another one than that of the '
+'bank, nor where it is not known how names of people look in its embeddings: it is of '
+'pgrecall-small-2. Errors: RC001.';
+
+create or replace function pgrecall_internal._merge_short_names(
+  bank pgrecall.bank, names text[], embeddings halfvec[])
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  pair record;
+begin
+  for pair in
+    with judged as materialized (
+      select u.name, pgrecall.normalised_name(u.name) as alias,
+             pgrecall_internal._person_odds(
+               u.embedding, pgrecall_internal._person_direction(bank)) as odds
+      from   unnest(names, embeddings) as u(name, embedding)
+    ),
+    person as (
+      select d.short_id, d.entity_id, count(*) over (partition by d.short_id) as meant
+      from   pgrecall_internal._short_names_in_doubt(
+               bank.bank_id,
+               array(select a.entity_id
+                     from   judged j
+                     join   pgrecall.entity_alias a
+                       on   a.bank_id = bank.bank_id and a.alias = j.alias)
+             ) as d
+      join   judged s on s.name = d.short_name
+      left   join judged f on f.name = d.name
+      where  d.kind_class = 'person' and s.odds > -0.5
+         or  s.odds + f.odds > 2 and least(s.odds, f.odds) > -0.5
+    )
+    select p.entity_id, array_agg(p.short_id) as short_ids
+    from   person p
+    where  p.meant = 1
+    group  by p.entity_id
+    order  by p.entity_id
+  loop
+    perform pgrecall.merge_entities(bank.bank_id, pair.entity_id, pair.short_ids);
+  end loop;
+end;
+$$;
+comment on function pgrecall_internal._merge_short_names is
+'Merges entities that go by a short name with the one person whom it means, of the names whose '
+'embeddings are given: those for which the odds of both being names of people, multiplied, are '
+'above e^2, and neither is below e^-0.5. The bank must be locked.';
