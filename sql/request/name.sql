@@ -58,6 +58,21 @@ comment on function pgrecall_internal._full_names is
 'Entities with a name of several words that begins or ends with a normalised word, at most 30 '
 'each; one may come twice.';
 
+create or replace function pgrecall_internal._mentions(bank text, entity_id bigint)
+returns table (count bigint)
+language sql stable parallel safe rows 1
+begin atomic
+  -- Called in a from clause, so that it is inlined.
+  select count(*)
+  from (
+    select from pgrecall.mention m
+    where  m.bank_id = _mentions.bank and m.entity_id = _mentions.entity_id
+    limit  1000
+  ) as bounded;
+end;
+comment on function pgrecall_internal._mentions is
+'Number of facts that mention an entity; counting stops at 1,000.';
+
 create or replace function pgrecall_internal._name_parts(bank text, query text)
 returns setof pgrecall_internal.named_entity
 language sql stable parallel safe rows 1
@@ -67,7 +82,7 @@ begin atomic
     -- Of "Ana Silva" no word stands alone: she need not be the one Silva who is known. "Did Ana" is
     -- Ana, and "Silvas Haus", in German, Silva.
     select distinct case when w.words[2] is null then w.words[1] else left(w.words[1], -1) end
-                      as part
+                      as part, null as lexeme
     from   pgrecall.bank b
     cross  join regexp_matches(
              left(query, 4000),
@@ -77,15 +92,26 @@ begin atomic
       select case when to_tsvector(b.text_search_config::regconfig, x.words[1]) = ''
                then x.words[2:] else x.words end as words
     ) as w
-    where  b.bank_id = _name_parts.bank
+    where  b.bank_id = _name_parts.bank and query <> upper(query)
       and  w.words[1] ~ '^[[:alpha:]]{2,}$' and w.words[3] is null
       and  (w.words[2] is null or w.words[1] like '%__s')
+    union  all
+    -- Where capitals tell nothing, any word that only the names have.
+    select distinct w.word[1], x.lexemes[1]
+    from   pgrecall.bank b
+    cross  join regexp_matches(left(query, 4000), '\m[[:alpha:]]{2,}\M', 'g') as w(word)
+    cross  join lateral (
+      select tsvector_to_array(to_tsvector(b.text_search_config::regconfig, w.word[1])) as lexemes
+    ) as x
+    where  b.bank_id = _name_parts.bank and query in (lower(query), upper(query))
+      and  cardinality(x.lexemes) = 1
     limit  50
   )
   select k.entity_id, lower(p.part), k.confidence, null::integer, null::integer, null::bigint
   from   alone p
   cross  join lateral (
-    select x.entity_id, max(x.confidence)::real as confidence, count(*) over () as sharers
+    select x.entity_id, max(x.confidence)::real as confidence, count(*) over () as sharers,
+           sum(max(m.count)) over () as mentions
     from   pgrecall_internal._full_names(_name_parts.bank, lower(p.part)) as x
     cross  join lateral (
       select e.name
@@ -93,12 +119,24 @@ begin atomic
       where  e.bank_id = _name_parts.bank and e.entity_id = x.entity_id
       limit  1
     ) as e
-    -- As written in the name, which "Walk" in "a long walk" is not.
-    where  strpos(e.name, p.part) > 0
+    cross  join lateral (
+      select case when p.lexeme is not null then (
+               select c.count from pgrecall_internal._mentions(_name_parts.bank, x.entity_id) as c)
+             end as count
+    ) as m
+    where  case when p.lexeme is null
+             -- As written in the name, which "Walk" in "a long walk" is not.
+             then strpos(e.name, p.part) > 0
+             else pgrecall_internal._has_full_name(e.name) end
     group  by x.entity_id
   ) as k
   -- What many are called by is a common word.
   where  k.sharers <= 3
+    and  (p.lexeme is null or 2 * k.mentions >= (
+            select coalesce(max(l.document_count), 0)
+            from   pgrecall_internal.lexeme l
+            where  l.bank_id = _name_parts.bank and l.kind = 'memory' and l.lexeme = p.lexeme
+              and  l.dimension = pgrecall_internal._dimension(p.lexeme)))
     and  not exists (
       select from pgrecall.entity_alias a
       where  a.bank_id = _name_parts.bank and a.alias = lower(p.part));
@@ -106,8 +144,9 @@ end;
 comment on function pgrecall_internal._name_parts is
 'Entities that a normalised query names by the first or last word of a name alone, "Ana" or '
 '"Silva", where that is no name of its own, is written with a capital as in the name, and stands '
-'beside no other capital. Nothing is found by a word that begins or ends the names of more than '
-'three entities.';
+'beside no other capital; in a query without capitals, or all in capitals, where at most twice as '
+'many facts have the word as mention them. Nothing is found by a word that begins or ends the '
+'names of more than three entities.';
 
 create or replace function pgrecall_internal._query_names(bank text, query text)
 returns table (entity_id bigint, phrase text, starts_at integer, ends_at integer, confidence real)
@@ -224,21 +263,6 @@ comment on function pgrecall_internal._query_names is
 'Used by query_entities(): each occurrence of a name in a query, with at most ten entities that '
 'have it as an alias.';
 
-create or replace function pgrecall_internal._mentions(bank text, entity_id bigint)
-returns table (count bigint)
-language sql stable parallel safe rows 1
-begin atomic
-  -- Called in a from clause, so that it is inlined.
-  select count(*)
-  from (
-    select from pgrecall.mention m
-    where  m.bank_id = _mentions.bank and m.entity_id = _mentions.entity_id
-    limit  1000
-  ) as bounded;
-end;
-comment on function pgrecall_internal._mentions is
-'Number of facts that mention an entity; counting stops at 1,000.';
-
 create or replace function pgrecall_internal._named_entities(bank text, query text)
 returns setof pgrecall_internal.named_entity
 language sql stable parallel safe rows 5
@@ -290,7 +314,8 @@ comment on function pgrecall.query_entities is
 'its share of confidence x (1 + 4 n): n is the number of other names in the query whose entities '
 'occur with it in its latest facts. A word with a capital that is no name, and stands beside no '
 'other capital, is the first or last word of one: "Silva" means Ana Silva where at most three are '
-'called so. Errors: RC001.';
+'called so; so does "silva" in a query without capitals, if few other facts have the word. Errors: '
+'RC001.';
 
 create or replace function pgrecall_internal._without_names(bank pgrecall.bank, query text)
 returns text

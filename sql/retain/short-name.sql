@@ -7,14 +7,6 @@
 -- embeddings, as it does those of facts, and _merge_short_names() merges the one with the other.
 -- What it is not sure of stays two entities.
 
-create or replace function pgrecall_internal._has_full_name(name text)
-returns boolean
-language sql immutable parallel safe
-return name ~ ' ' and name !~ '^[[:lower:]]|[''’]s | [[:lower:]][^ ]*$';
-comment on function pgrecall_internal._has_full_name is
-'Whether a name is that of a person in full rather than a word for one: neither "my boss" nor '
-'"Ana''s Mom", but "Leonardo da Vinci".';
-
 create or replace function pgrecall_internal._store_short_names(
   bank text, facts pgrecall_internal.fact_row[])
 returns void

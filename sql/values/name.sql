@@ -86,6 +86,14 @@ return array[split_part(alias, ' ', 1), split_part(alias, ' ', -1)];
 comment on function pgrecall_internal._name_ends is
 'The first and the last word of a normalised name: what is called for short; inlined.';
 
+create or replace function pgrecall_internal._has_full_name(name text)
+returns boolean
+language sql immutable parallel safe
+return name ~ ' ' and name !~ '^[[:lower:]]|[''’]s | [[:lower:]][^ ]*$';
+comment on function pgrecall_internal._has_full_name is
+'Whether a name is that of a person in full rather than a word for one: neither "my boss" nor '
+'"Ana''s Mom", but "Leonardo da Vinci".';
+
 create or replace function pgrecall_internal._kind_class(kind text)
 returns text
 language sql immutable parallel safe

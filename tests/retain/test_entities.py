@@ -151,6 +151,15 @@ def test_names_are_found_as_they_are_written(
         ("Who will?", set()),
         ("Have you read Walk?", set()),
         ("Who is Team?", set()),
+        # Where there are no capitals, they tell nothing.
+        ("where is okonkwo", {"Keiko Okonkwo"}),
+        ("WHERE IS OKONKWO?", {"Keiko Okonkwo"}),
+        ("okonkwo's boss", {"Keiko Okonkwo"}),
+        ("did keiko tell bo?", {"Keiko Okonkwo", "Bo Okafor"}),
+        ("have you read walk", set()),
+        ("who is team", set()),
+        ("who will", set()),
+        ("where is ana", {"Ana"}),
         # A word that is itself a name means whom it names.
         ("Where is Ana?", {"Ana"}),
         ("Where is Keiko Okonkwo?", {"Keiko Okonkwo"}),
@@ -168,6 +177,18 @@ def test_a_part_of_a_name_means_whom_no_other_name_means(
     retain(connection, [about("a", *known)])
 
     assert named(connection, query).keys() == names
+
+
+@pytest.mark.parametrize(("others", "names"), [(1, {"Quickstep Logistics"}), (2, set())])
+def test_without_capitals_a_word_of_many_other_facts_is_no_name(
+    connection: Connection, others: int, names: set[str]
+) -> None:
+    create(connection)
+    said = [f"Logistics matter, part {n}" for n in range(others)]
+    retain(connection, [about("Quickstep Logistics hires", "Quickstep Logistics"), *said])
+    call(connection, "refresh_statistics", bank="b")
+
+    assert named(connection, "how do logistics work").keys() == names
 
 
 def test_a_part_of_several_names_means_who_occurs_with_the_others(connection: Connection) -> None:
