@@ -12217,6 +12217,8 @@ declare
 begin
   if model <> searched.embedding_model
      or pgrecall_internal._person_direction(searched) is null
+     -- Who may only add, could not merge what it is told to embed.
+     or not has_table_privilege('pgrecall.entity', 'delete')
   then
     return;
   end if;
@@ -12279,8 +12281,8 @@ comment on function pgrecall.names_pending is
 'these say that both are names of a person, and of one person only, the short name becomes an '
 'alias of the other, and the two entities one. memory_ids: only such with an entity that no other '
 'fact names; null: with one of the newest 10,000. None where model is another one than that of the '
-'bank, nor where it is not known how names of people look in its embeddings: it is of '
-'pgrecall-small-2. Errors: RC001.';
+'bank, where the role may not delete entities, nor where it is not known how names of people look '
+'in the embeddings: it is of pgrecall-small-2. Errors: RC001.';
 
 create or replace function pgrecall_internal._merge_short_names(
   bank pgrecall.bank, names text[], embeddings halfvec[])
@@ -16377,8 +16379,18 @@ declare
   kept   bigint;
   worded bigint := 0;
 begin
-  locked := pgrecall_internal._locked_bank(bank);
   perform pgrecall_internal._check_embedded(embeddings, 'embed_pending()');
+  -- Of two transactions that have added to the bank and then want it for themselves, one fails
+  -- (40P01). Words are not worth that: they stay pending.
+  if pg_current_xact_id_if_assigned() is not null
+     and embeddings @? '$[*]'
+     and not embeddings @? '$[*] ? (!(@.kind == "relation" || @.kind == "name"))'
+     and not pg_try_advisory_xact_lock(
+               pgrecall_internal._lock_key(pgrecall_internal._bank_to_write(bank)))
+  then
+    return 0;
+  end if;
+  locked := pgrecall_internal._locked_bank(bank);
   locked := pgrecall_internal._pin_model(locked, embeddings, model);
   -- Memories forgotten meanwhile are skipped, and an embedding stored meanwhile stays.
   with stored as (
@@ -16423,7 +16435,8 @@ comment on function pgrecall.embed_store is
 '"tokens"}, of relations with "kind" and "text", too, and of names that names_pending() listed, '
 'which decide who is one person. model names what made them and is pinned by the first embeddings '
 'of a bank. Returns how many it stored; missing memories are skipped, and those with an embedding '
-'unless they lack tokens that are given; then only the tokens are stored. '
+'unless they lack tokens that are given; then only the tokens are stored. Relations and names '
+'alone stay pending where the transaction has written and others write into the bank. '
 'Errors: RC001, RC003, RC004, RC005 another model, RC006.';
 
 -- retain/transfer.sql

@@ -276,6 +276,8 @@ declare
 begin
   if model <> searched.embedding_model
      or pgrecall_internal._person_direction(searched) is null
+     -- Who may only add, could not merge what it is told to embed.
+     or not has_table_privilege('pgrecall.entity', 'delete')
   then
     return;
   end if;
@@ -338,8 +340,8 @@ comment on function pgrecall.names_pending is
 'these say that both are names of a person, and of one person only, the short name becomes an '
 'alias of the other, and the two entities one. memory_ids: only such with an entity that no other '
 'fact names; null: with one of the newest 10,000. None where model is another one than that of the '
-'bank, nor where it is not known how names of people look in its embeddings: it is of '
-'pgrecall-small-2. Errors: RC001.';
+'bank, where the role may not delete entities, nor where it is not known how names of people look '
+'in the embeddings: it is of pgrecall-small-2. Errors: RC001.';
 
 create or replace function pgrecall_internal._merge_short_names(
   bank pgrecall.bank, names text[], embeddings halfvec[])

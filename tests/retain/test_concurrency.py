@@ -400,6 +400,33 @@ def test_transactions_over_two_banks_in_opposite_order_do_not_deadlock(
         assert value(bank, "select count(*) from pgrecall.memory where bank_id = %s", name) == 42
 
 
+@pytest.mark.parametrize("words", ["names", "relations"])
+def test_transactions_that_bring_new_words_do_not_deadlock(
+    database: str, bank: Connection, words: str
+) -> None:
+    recall = Recall(bank, reranker=None)
+    recall.retain("b", ["The model of the bank is known."])
+    barrier = Barrier(2, timeout=DEADLINE_S)
+
+    def writer(connection: Connection, n: int) -> None:
+        short, full = ("Malcolm", "Malcolm Dunmore") if n else ("Greta", "Greta Rossi")
+        relation = {"from": short, "kind": f"sails_with_{n}", "to": "Cy"}
+        second: dict[str, Any] = (
+            {"entities": [full]} if words == "names" else {"relations": [relation]}
+        )
+        with connection.transaction():
+            inside = Recall(connection, reranker=None)
+            inside.retain("b", [{"text": f"first {n}", "entities": [short]}])
+            barrier.wait()
+            inside.retain("b", [{"text": f"second {n}", **second}])
+
+    together(database, writer, 2)
+
+    recall.embed_pending("b")
+    assert rows(bank, "select text from pgrecall.names_pending('b')") == []
+    assert rows(bank, "select text from pgrecall.relations_pending('b')") == []
+
+
 def test_a_fact_that_commits_late_is_counted_and_found(database: str, bank: Connection) -> None:
     retain(bank, (fact(n) for n in range(40)))
     counted = "select document_count, waiting from pgrecall.bank_statistics('b')"

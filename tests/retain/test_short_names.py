@@ -215,6 +215,20 @@ def test_nothing_is_asked_in_words_of_another_model(bank: Connection) -> None:
     assert pending(bank, model=MODEL) == ["Ana", "Ana Silva"]
 
 
+def test_a_role_that_may_only_add_is_asked_nothing(bank: Connection) -> None:
+    bank.execute("create role adder")
+    bank.execute("grant usage on schema pgrecall, pgrecall_internal to adder")
+    bank.execute("grant select, insert, update on all tables in schema pgrecall to adder")
+    bank.execute("grant select, insert, update on all tables in schema pgrecall_internal to adder")
+    bank.execute("grant usage, select on all sequences in schema pgrecall to adder")
+    bank.execute("set local role adder")
+    retain(bank, [about("a", "Ana"), about("b", "Ana Silva")])
+
+    assert pending(bank) == []
+    bank.execute("reset role")
+    assert pending(bank) == ["Ana", "Ana Silva"]
+
+
 def test_names_are_found_by_indexes(bank: Connection) -> None:
     (memory_id, *_) = retain(bank, [about("a", "Ana"), about("b", "Ana Silva")])
 
