@@ -78,11 +78,8 @@ returns setof pgrecall_internal.named_entity
 language sql stable parallel safe rows 1
 begin atomic
   -- Called in a from clause, so that it is inlined.
-  with alone as materialized (
-    -- Of "Ana Silva" no word stands alone: she need not be the one Silva who is known. "Did Ana" is
-    -- Ana, and "Silvas Haus", in German, Silva.
-    select distinct case when w.words[2] is null then w.words[1] else left(w.words[1], -1) end
-                      as part, null as lexeme
+  with run as materialized (
+    select w.words, b.text_search_config::regconfig as config
     from   pgrecall.bank b
     cross  join regexp_matches(
              left(query, 4000),
@@ -93,11 +90,32 @@ begin atomic
                then x.words[2:] else x.words end as words
     ) as w
     where  b.bank_id = _name_parts.bank and query <> upper(query)
-      and  w.words[1] ~ '^[[:alpha:]]{2,}$' and w.words[3] is null
-      and  (w.words[2] is null or w.words[1] like '%__s')
+    limit  50
+  ),
+  asked as materialized (
+    -- Of "Ana Silva" no word stands alone: she need not be the one Silva who is known. "Did Ana" is
+    -- Ana, and "Silvas Haus", in German, Silva.
+    select distinct p.part, lower(p.part) as matched, null as lexeme, null as other
+    from   run r
+    cross  join lateral (
+      select case when r.words[2] is null then r.words[1] else left(r.words[1], -1) end as part
+    ) as p
+    where  r.words[1] ~ '^[[:alpha:]]{2,}$' and r.words[3] is null
+      and  (r.words[2] is null or r.words[1] like '%__s')
+    union  all
+    -- But "Anna Silva" is she where no Anna is known.
+    select distinct u.part, lower(e.ends[1] || ' ' || e.ends[2]), x.lexemes[1], u.other
+    from   run r
+    cross  join lateral (select r.words[cardinality(r.words) - 1:]) as e(ends)
+    cross  join lateral (values (e.ends[1], e.ends[2]), (e.ends[2], e.ends[1])) as u(part, other)
+    cross  join lateral (
+      select tsvector_to_array(to_tsvector(r.config, u.other)) as lexemes
+    ) as x
+    where  u.part ~ '^[[:alpha:]]{2,}$' and u.other ~ '^[[:alpha:]]{3,}$'
+      and  cardinality(x.lexemes) = 1
     union  all
     -- Where capitals tell nothing, any word that only the names have.
-    select distinct w.word[1], x.lexemes[1]
+    select distinct w.word[1], lower(w.word[1]), x.lexemes[1], null
     from   pgrecall.bank b
     cross  join regexp_matches(left(query, 4000), '\m[[:alpha:]]{2,}\M', 'g') as w(word)
     cross  join lateral (
@@ -107,8 +125,8 @@ begin atomic
       and  cardinality(x.lexemes) = 1
     limit  50
   )
-  select k.entity_id, lower(p.part), k.confidence, null::integer, null::integer, null::bigint
-  from   alone p
+  select k.entity_id, p.matched, k.confidence, null::integer, null::integer, null::bigint
+  from   asked p
   cross  join lateral (
     select x.entity_id, max(x.confidence)::real as confidence, count(*) over () as sharers,
            sum(max(m.count)) over () as mentions
@@ -120,33 +138,44 @@ begin atomic
       limit  1
     ) as e
     cross  join lateral (
-      select case when p.lexeme is not null then (
+      select case when p.lexeme is not null and p.other is null then (
                select c.count from pgrecall_internal._mentions(_name_parts.bank, x.entity_id) as c)
              end as count
     ) as m
-    where  case when p.lexeme is null
+    where  case
+             when p.other is not null then strpos(e.name, p.part) > 0 and exists (
+               select
+               from   unnest(pgrecall_internal._name_ends(lower(e.name))) as w(word)
+               where  abs(length(w.word) - length(p.other)) <= 2
+                 and  pgrecall_internal._nearest_name(lower(p.other), array[w.word], 0.6)
+                        is not null)
              -- As written in the name, which "Walk" in "a long walk" is not.
-             then strpos(e.name, p.part) > 0
-             else pgrecall_internal._has_full_name(e.name) end
+             when p.lexeme is null then strpos(e.name, p.part) > 0
+             else pgrecall_internal._has_full_name(e.name)
+           end
     group  by x.entity_id
   ) as k
   -- What many are called by is a common word.
-  where  k.sharers <= 3
-    and  (p.lexeme is null or 2 * k.mentions >= (
+  where  k.sharers <= case when p.other is null then 3 else 1 end
+    and  (p.lexeme is null or 2 * coalesce(k.mentions, 0) >= (
             select coalesce(max(l.document_count), 0)
             from   pgrecall_internal.lexeme l
             where  l.bank_id = _name_parts.bank and l.kind = 'memory' and l.lexeme = p.lexeme
               and  l.dimension = pgrecall_internal._dimension(p.lexeme)))
+    -- Neither is a name of its own.
     and  not exists (
       select from pgrecall.entity_alias a
-      where  a.bank_id = _name_parts.bank and a.alias = lower(p.part));
+      where  a.bank_id = _name_parts.bank
+        and  a.alias = any (array[p.matched, lower(p.other)]));
 end;
 comment on function pgrecall_internal._name_parts is
 'Entities that a normalised query names by the first or last word of a name alone, "Ana" or '
 '"Silva", where that is no name of its own, is written with a capital as in the name, and stands '
 'beside no other capital; in a query without capitals, or all in capitals, where at most twice as '
 'many facts have the word as mention them. Nothing is found by a word that begins or ends the '
-'names of more than three entities.';
+'names of more than three entities. And by two words, "Anna Silva", of which one begins or ends '
+'the name and the other, which no fact has, is spelt much like the other end (0.6 by '
+'_nearest_name()), where this is true of one entity.';
 
 create or replace function pgrecall_internal._query_names(bank text, query text)
 returns table (entity_id bigint, phrase text, starts_at integer, ends_at integer, confidence real)
@@ -196,7 +225,8 @@ begin
         select w.n::integer
         from   unnest(parts) as p
         join   unnest(words) with ordinality as w(word, n)
-          on   w.word in (p.matched, case when is_genitive then p.matched || 's' end));
+          on   starts_with(p.matched || ' ', w.word || ' ')
+               or is_genitive and w.word = p.matched || 's');
     end if;
     if firsts = '{}' then
       return;
@@ -314,8 +344,8 @@ comment on function pgrecall.query_entities is
 'its share of confidence x (1 + 4 n): n is the number of other names in the query whose entities '
 'occur with it in its latest facts. A word with a capital that is no name, and stands beside no '
 'other capital, is the first or last word of one: "Silva" means Ana Silva where at most three are '
-'called so; so does "silva" in a query without capitals, if few other facts have the word. Errors: '
-'RC001.';
+'called so; so does "silva" in a query without capitals, if few other facts have the word. "Anna '
+'Silva" means her, too, where no fact has the word Anna. Errors: RC001.';
 
 create or replace function pgrecall_internal._without_names(bank pgrecall.bank, query text)
 returns text

@@ -151,6 +151,13 @@ def test_names_are_found_as_they_are_written(
         ("Who will?", set()),
         ("Have you read Walk?", set()),
         ("Who is Team?", set()),
+        # One of two words is misspelt.
+        ("Where is Keico Okonkwo?", {"Keiko Okonkwo"}),
+        ("Where is Keiko Okonko?", {"Keiko Okonkwo"}),
+        ("Tell Keikko Okonkwo that", {"Keiko Okonkwo"}),
+        ("Where is Okonkwo Keico?", {"Keiko Okonkwo"}),
+        ("Where is Keico Okonko?", set()),
+        ("Where is Walt Who?", set()),
         # Where there are no capitals, they tell nothing.
         ("where is okonkwo", {"Keiko Okonkwo"}),
         ("WHERE IS OKONKWO?", {"Keiko Okonkwo"}),
@@ -177,6 +184,34 @@ def test_a_part_of_a_name_means_whom_no_other_name_means(
     retain(connection, [about("a", *known)])
 
     assert named(connection, query).keys() == names
+
+
+@pytest.mark.parametrize(
+    ("other", "names"),
+    [
+        ("Bo sings", {"Keiko Okonkwo"}),
+        # Keika is somebody, or may be one of two.
+        ("Keika sings", set()),
+        (about("They sing", "Kaika Okonkwo"), set()),
+        (about("They sing", "Keika"), {"Keika"}),
+    ],
+)
+def test_a_word_that_a_fact_has_is_not_misspelt(
+    connection: Connection, other: Any, names: set[str]
+) -> None:
+    create(connection)
+    facts = [about("a", "Keiko Okonkwo"), other if isinstance(other, dict) else {"text": other}]
+    retain(connection, facts)
+    call(connection, "refresh_statistics", bank="b")
+
+    assert named(connection, "Where is Keika Okonkwo?").keys() == names
+
+
+def test_a_misspelt_name_is_taken_out_of_a_query(connection: Connection) -> None:
+    create(connection)
+    retain(connection, [about("a", "Keiko Okonkwo")])
+
+    assert without_names(connection, "Did Keico Okonkwo’s boat sink?") == "Did boat sink?"
 
 
 @pytest.mark.parametrize(("others", "names"), [(1, {"Quickstep Logistics"}), (2, set())])
