@@ -11998,6 +11998,13 @@ declare
             where  a.bank_id = _store_short_names.bank and a.alias = e.alias
             limit  1) is null);
   fresh   pgrecall_internal.fact_name[];
+  sources jsonb := (select b.source_trust from pgrecall.bank b
+                    where  b.bank_id = _store_short_names.bank);
+  trusted text[] := case when sources <> '{}' then array(
+    select distinct e.alias
+    from   unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+    where  pgrecall_internal._trust(sources, f.source_id) = 1) end;
 begin
   -- Most facts name who is known.
   if unknown = '{}' then
@@ -12058,6 +12065,8 @@ begin
       limit  1
     ) as e
     where  pgrecall_internal._has_full_name(f.name)
+      -- A stranger renames nobody.
+      and  f.alias = any (trusted) is not false
       and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
       and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
       and  ('person' in (e.kind_class, f.kind_class) or p.part = any (f.aliases))
@@ -12154,9 +12163,9 @@ $$;
 comment on function pgrecall_internal._store_short_names is
 'Makes short names of people aliases, before _store_entities(). A new name of one word means those '
 'persons, at most three, whose names begin or end with it; and whoever goes by such a word alone '
-'takes over the new full name, of other kinds only where the fact gives the word as an alias. Not '
-'where a fact names both, kinds differ, or a word for a person is no name (_has_full_name()); of '
-'two full names for one short name none is taken over.';
+'takes over the new full name of a fact whose source is fully trusted, of other kinds only where '
+'the fact gives the word as an alias. Not where a fact names both, kinds differ, or a word for a '
+'person is no name (_has_full_name()); of two full names for one short name none is taken over.';
 
 create or replace function pgrecall_internal._short_names_in_doubt(
   bank text, entity_ids bigint[])
@@ -12342,8 +12351,15 @@ begin
              ) as d
       join   judged s on s.name = d.short_name
       left   join judged f on f.name = d.name
-      where  d.kind_class = 'person' and s.odds > -0.5
-         or  s.odds + f.odds > 2 and least(s.odds, f.odds) > -0.5
+      where (d.kind_class = 'person' and s.odds > -0.5
+             or s.odds + f.odds > 2 and least(s.odds, f.odds) > -0.5)
+        -- A stranger renames nobody.
+        and (bank.source_trust = '{}' or exists (
+               select
+               from   pgrecall.mention m
+               join   pgrecall.memory y on y.bank_id = m.bank_id and y.memory_id = m.memory_id
+               where  m.bank_id = bank.bank_id and m.entity_id = d.entity_id
+                 and  pgrecall_internal._trust(bank.source_trust, y.source_id) = 1))
     )
     select p.entity_id, array_agg(p.short_id) as short_ids
     from   person p
@@ -12358,7 +12374,8 @@ $$;
 comment on function pgrecall_internal._merge_short_names is
 'Merges entities that go by a short name with the one person whom it means, of the names whose '
 'embeddings are given: those for which the odds of both being names of people, multiplied, are '
-'above e^2, and neither is below e^-0.5. The bank must be locked.';
+'above e^2, and neither is below e^-0.5; to a name that only strangers give nothing is merged. The '
+'bank must be locked.';
 
 -- retain/link.sql
 -- Links between facts: the edges that the graph arm follows.
@@ -14637,6 +14654,31 @@ $$;
 comment on function pgrecall_internal._read_facts is
 'Facts, an array, as rows, in order. Errors: those of _read_fact().';
 
+create or replace function pgrecall_internal._without_claims(
+  bank pgrecall.bank, facts pgrecall_internal.fact_row[])
+returns pgrecall_internal.fact_row[]
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  fact pgrecall_internal.fact_row;
+begin
+  for i in 1 .. coalesce(cardinality(facts), 0) loop
+    fact := facts[i];
+    if pgrecall_internal._trust(bank.source_trust, fact.source_id) < 1 then
+      fact.names := array(
+        select row(n.name, n.alias, n.kind, n.kind_class, '{}')::pgrecall_internal.fact_name
+        from   unnest(fact.names) as n);
+      facts[i] := fact;
+    end if;
+  end loop;
+  return facts;
+end;
+$$;
+comment on function pgrecall_internal._without_claims is
+'Facts without the aliases that strangers, sources trusted below 1, give for entities: they would '
+'change whom others mean.';
+
 -- retain/replacement.sql
 -- Replacement of facts with the same key, or the same relation of an entity.
 --
@@ -15369,6 +15411,9 @@ begin
   locked := pgrecall_internal._pin_model(locked, facts, model);
   fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
   perform pgrecall_internal._check_quarantine(locked, fact_rows);
+  if locked.source_trust <> '{}' then
+    fact_rows := pgrecall_internal._without_claims(locked, fact_rows);
+  end if;
   perform pgrecall_internal._lock_names(bank, fact_rows, mode);
   select s.weighted_length, s.document_count into average, counted
   from   pgrecall_internal.statistics s

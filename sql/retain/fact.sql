@@ -456,3 +456,28 @@ end;
 $$;
 comment on function pgrecall_internal._read_facts is
 'Facts, an array, as rows, in order. Errors: those of _read_fact().';
+
+create or replace function pgrecall_internal._without_claims(
+  bank pgrecall.bank, facts pgrecall_internal.fact_row[])
+returns pgrecall_internal.fact_row[]
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  fact pgrecall_internal.fact_row;
+begin
+  for i in 1 .. coalesce(cardinality(facts), 0) loop
+    fact := facts[i];
+    if pgrecall_internal._trust(bank.source_trust, fact.source_id) < 1 then
+      fact.names := array(
+        select row(n.name, n.alias, n.kind, n.kind_class, '{}')::pgrecall_internal.fact_name
+        from   unnest(fact.names) as n);
+      facts[i] := fact;
+    end if;
+  end loop;
+  return facts;
+end;
+$$;
+comment on function pgrecall_internal._without_claims is
+'Facts without the aliases that strangers, sources trusted below 1, give for entities: they would '
+'change whom others mean.';

@@ -27,6 +27,13 @@ declare
             where  a.bank_id = _store_short_names.bank and a.alias = e.alias
             limit  1) is null);
   fresh   pgrecall_internal.fact_name[];
+  sources jsonb := (select b.source_trust from pgrecall.bank b
+                    where  b.bank_id = _store_short_names.bank);
+  trusted text[] := case when sources <> '{}' then array(
+    select distinct e.alias
+    from   unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+    where  pgrecall_internal._trust(sources, f.source_id) = 1) end;
 begin
   -- Most facts name who is known.
   if unknown = '{}' then
@@ -87,6 +94,8 @@ begin
       limit  1
     ) as e
     where  pgrecall_internal._has_full_name(f.name)
+      -- A stranger renames nobody.
+      and  f.alias = any (trusted) is not false
       and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
       and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
       and  ('person' in (e.kind_class, f.kind_class) or p.part = any (f.aliases))
@@ -183,9 +192,9 @@ $$;
 comment on function pgrecall_internal._store_short_names is
 'Makes short names of people aliases, before _store_entities(). A new name of one word means those '
 'persons, at most three, whose names begin or end with it; and whoever goes by such a word alone '
-'takes over the new full name, of other kinds only where the fact gives the word as an alias. Not '
-'where a fact names both, kinds differ, or a word for a person is no name (_has_full_name()); of '
-'two full names for one short name none is taken over.';
+'takes over the new full name of a fact whose source is fully trusted, of other kinds only where '
+'the fact gives the word as an alias. Not where a fact names both, kinds differ, or a word for a '
+'person is no name (_has_full_name()); of two full names for one short name none is taken over.';
 
 create or replace function pgrecall_internal._short_names_in_doubt(
   bank text, entity_ids bigint[])
@@ -371,8 +380,15 @@ begin
              ) as d
       join   judged s on s.name = d.short_name
       left   join judged f on f.name = d.name
-      where  d.kind_class = 'person' and s.odds > -0.5
-         or  s.odds + f.odds > 2 and least(s.odds, f.odds) > -0.5
+      where (d.kind_class = 'person' and s.odds > -0.5
+             or s.odds + f.odds > 2 and least(s.odds, f.odds) > -0.5)
+        -- A stranger renames nobody.
+        and (bank.source_trust = '{}' or exists (
+               select
+               from   pgrecall.mention m
+               join   pgrecall.memory y on y.bank_id = m.bank_id and y.memory_id = m.memory_id
+               where  m.bank_id = bank.bank_id and m.entity_id = d.entity_id
+                 and  pgrecall_internal._trust(bank.source_trust, y.source_id) = 1))
     )
     select p.entity_id, array_agg(p.short_id) as short_ids
     from   person p
@@ -387,4 +403,5 @@ $$;
 comment on function pgrecall_internal._merge_short_names is
 'Merges entities that go by a short name with the one person whom it means, of the names whose '
 'embeddings are given: those for which the odds of both being names of people, multiplied, are '
-'above e^2, and neither is below e^-0.5. The bank must be locked.';
+'above e^2, and neither is below e^-0.5; to a name that only strangers give nothing is merged. The '
+'bank must be locked.';

@@ -208,6 +208,17 @@ def test_nothing_is_asked_where_the_embeddings_say_nothing(connection: Connectio
     assert pending(connection) == []
 
 
+def test_nothing_is_asked_where_a_mean_is_subtracted(bank: Connection) -> None:
+    retain(bank, [about("a", "Ana"), about("b", "Ana Silva")])
+    bank.execute(
+        "update pgrecall.bank set calibrations = jsonb_build_object(embedding_model,"
+        " jsonb_build_object('mean', %s::text))",
+        [json.dumps(NOTHING)],
+    )
+
+    assert pending(bank) == []
+
+
 def test_nothing_is_asked_in_words_of_another_model(bank: Connection) -> None:
     retain(bank, [about("a", "Ana"), about("b", "Ana Silva")])
 
@@ -256,6 +267,62 @@ def test_the_client_asks_only_where_a_name_has_no_kind(
     facts = [{"text": "a", "entities": entities, "relations": relations}]
 
     assert FactBatch(settings, facts, None).listings == listings
+
+
+# from strangers
+
+
+@pytest.fixture
+def guarded(bank: Connection) -> Connection:
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {"web:*": 0.2}})
+    return bank
+
+
+@pytest.mark.parametrize(
+    ("source", "names"), [("web:x", ["Ana", "Ana Fox"]), ("handbook", ["Ana Fox"])]
+)
+def test_a_stranger_renames_nobody(guarded: Connection, source: str, names: list[str]) -> None:
+    retain(guarded, [about("a", {"name": "Ana", "kind": "person"})])
+
+    retain(guarded, [about("b", {"name": "Ana Fox", "kind": "person"}, source_id=source)])
+
+    assert known(guarded) == names
+
+
+@pytest.mark.parametrize(
+    ("short", "full", "names"),
+    [
+        ("handbook", "web:x", ["Ana", "Ana Fox"]),
+        ("web:x", "handbook", ["Ana Fox"]),
+        ("web:x", "web:x", ["Ana", "Ana Fox"]),
+    ],
+)
+def test_a_stranger_renames_nobody_of_unknown_kind(
+    guarded: Connection, short: str, full: str, names: list[str]
+) -> None:
+    retain(guarded, [
+        about("a", "Ana", source_id=short), about("b", "Ana Fox", source_id=full),
+    ])  # fmt: skip
+
+    judge(guarded, {"Ana": 3, "Ana Fox": 3})
+
+    assert known(guarded) == names
+
+
+@pytest.mark.parametrize(
+    ("source", "meant"), [("web:x", {"Ana Silva"}), ("handbook", {"Ana Silva", "Mallory"})]
+)
+def test_an_alias_from_a_stranger_is_not_taken(
+    guarded: Connection, source: str, meant: set[str]
+) -> None:
+    mallory = {"name": "Mallory", "aliases": ["Ana Silva"]}
+    retain(guarded, [about("a", "Ana Silva"), about("b", "Mallory")])
+
+    retain(guarded, [about("c", mallory, source_id=source)])
+
+    found = call(guarded, "query_entities", bank="b", query="Where is Ana Silva?")
+    assert {row.name for row in found} == meant
+    assert value(guarded, "select count(*) from pgrecall.mention") == 3
 
 
 # with the packaged model
