@@ -104,7 +104,8 @@ begin atomic
       and  (r.words[2] is null or r.words[1] like '%__s')
     union  all
     -- But "Anna Silva" is she where no Anna is known.
-    select distinct u.part, lower(e.ends[1] || ' ' || e.ends[2]), x.lexemes[1], u.other
+    select distinct u.part, lower(e.ends[1] || ' ' || e.ends[2]) as matched,
+           x.lexemes[1] as lexeme, u.other
     from   run r
     cross  join lateral (select r.words[cardinality(r.words) - 1:]) as e(ends)
     cross  join lateral (values (e.ends[1], e.ends[2]), (e.ends[2], e.ends[1])) as u(part, other)
@@ -114,8 +115,10 @@ begin atomic
     where  u.part ~ '^[[:alpha:]]{2,}$' and u.other ~ '^[[:alpha:]]{3,}$'
       and  cardinality(x.lexemes) = 1
     union  all
-    -- Where capitals tell nothing, any word that only the names have.
-    select distinct w.word[1], lower(w.word[1]), x.lexemes[1], null
+    -- Where capitals tell nothing, any word that only the names have. Columns are named, or else a
+    -- dump writes them otherwise.
+    select distinct w.word[1] as part, lower(w.word[1]) as matched, x.lexemes[1] as lexeme,
+           null as other
     from   pgrecall.bank b
     cross  join regexp_matches(left(query, 4000), '\m[[:alpha:]]{2,}\M', 'g') as w(word)
     cross  join lateral (
