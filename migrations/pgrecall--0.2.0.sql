@@ -15121,13 +15121,17 @@ begin
   insert into pgrecall_internal.name_lock (bank_id, slot)
   select _lock_names.bank, k.slot
   from (
-    select hashtextextended('name ' || n.alias, 0) & 4095 as slot
+    select hashtextextended('name ' || w.name, 0) & 4095 as slot
     from (
       select distinct a.alias, e.kind_class
       from   unnest(facts) as f
       cross  join lateral unnest(f.names) as e
       cross  join lateral unnest(e.aliases || e.alias) as a(alias)
     ) as n
+    -- A person may be known by a part of the name.
+    cross  join lateral unnest(
+             n.alias || case when n.kind_class = 'person' and strpos(n.alias, ' ') > 0
+                          then pgrecall_internal._name_ends(n.alias) end) as w(name)
     -- A name of an entity of another kind may become an entity too.
     where  (select true
             from   pgrecall.entity_alias b
@@ -15153,9 +15157,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._lock_names is
-'Locks the names in facts that may become entities, and the keys that replace facts. A transaction '
-'that waited sees what the other stored in its next statement; with an old snapshot it fails '
-'(40001).';
+'Locks the names in facts that may become entities, those of people with their first and last '
+'words, and the keys that replace facts. A transaction that waited sees what the other stored in '
+'its next statement; with an old snapshot it fails (40001).';
 
 create or replace function pgrecall_internal._store_memories(
   bank pgrecall.bank, facts pgrecall_internal.fact_row[], known_ids bigint[], is_linked boolean,

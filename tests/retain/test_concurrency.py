@@ -328,13 +328,23 @@ def test_who_only_adds_goes_on_beside_an_idle_transaction(
             "select count(*) = 1 from pgrecall.entity where name like 'Ana%'",
         ),
         (
+            {"text": "x", "entities": [{"name": "Ana Paul", "kind": "person"}]},
+            {"text": "y", "entities": [{"name": "Ana", "kind": "person"}]},
+            "select array_agg(name) = '{Ana Paul}' from pgrecall.entity where name like 'Ana%'",
+        ),
+        (
+            {"text": "x", "entities": [{"name": "Paul", "kind": "person"}]},
+            {"text": "y", "entities": [{"name": "Ana Paul", "kind": "person"}]},
+            "select array_agg(name) = '{Ana Paul}' from pgrecall.entity where name like '%Paul'",
+        ),
+        (
             {"text": "x", "fact_key": "k"},
             {"text": "y", "fact_key": "K"},
             "select array_agg(text) = '{y}' from pgrecall.memory"
             " where lower(fact_key) = 'k' and valid_to is null",
         ),
     ],
-    ids=["fact", "name", "alias", "key"],
+    ids=["fact", "name", "alias", "first name", "last name", "key"],
 )
 def test_writers_of_one_fact_name_or_key_take_turns(
     database: str, bank: Connection, first: object, second: object, found: str
