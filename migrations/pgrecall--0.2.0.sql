@@ -3437,12 +3437,38 @@ comment on function pgrecall_internal._kind_class is
 'A kind of entity in normalised form, for comparisons: company and organisation are equal. Null: '
 'unknown, or an unspecific word such as thing.';
 
-create or replace function pgrecall_internal._kinds_differ(kind text, other text)
+create or replace function pgrecall_internal._is_known_kind(kind text)
 returns boolean
 language sql immutable parallel safe
-return coalesce(_kinds_differ.kind <> _kinds_differ.other, false);
-comment on function pgrecall_internal._kinds_differ is
-'Whether two kinds, as _kind_class() returns them, are both known and different.';
+return coalesce(kind in ('person', 'organisation', 'place', 'product'), false);
+comment on function pgrecall_internal._is_known_kind is
+'Whether a kind, as _kind_class() returns it, is one of four that exclude each other.';
+
+create or replace function pgrecall_internal._kinds_conflict(name text, kind text, other text)
+returns boolean
+language sql immutable parallel safe
+return coalesce(
+  kind <> other
+  and ('person' in (kind, other) or strpos(name, ' ') = 0)
+  and (pgrecall_internal._is_known_kind(kind) and pgrecall_internal._is_known_kind(other)
+       or 'person' in (kind, other) and strpos(name, ' ') = 0),
+  false);
+comment on function pgrecall_internal._kinds_conflict is
+'Whether two kinds, as _kind_class() returns them, tell apart two entities of a name. Who extracts '
+'facts calls the same a project and an initiative, a person and an engineer, so only kinds that '
+'exclude each other do, and beside a person any other, "Mercury" the planet; of names of several '
+'words, which hardly anything else has, a person and an organisation, a place or a product.';
+
+create or replace function pgrecall_internal._kinds_part(short_kind text, full_kind text)
+returns boolean
+language sql immutable parallel safe
+return coalesce(
+  short_kind <> full_kind
+  and (short_kind <> 'person' or pgrecall_internal._is_known_kind(full_kind)),
+  false);
+comment on function pgrecall_internal._kinds_part is
+'Whether the kind of who goes by one word, as _kind_class() returns it, parts that name from a '
+'full one: "Ana" the boat is not Ana Silva, but Ana, a person, may be Ana Silva, an engineer.';
 
 create or replace function pgrecall_internal._rarity(mentions bigint, documents bigint)
 returns double precision
@@ -11871,7 +11897,8 @@ begin
       select count(*) as shared
       from   (select unnest(x.trigrams) intersect all select unnest(y.trigrams)) as i
     ) as t
-    where  x.entity_id <> y.entity_id and not pgrecall_internal._kinds_differ(x.kind, y.kind)
+    where  x.entity_id <> y.entity_id
+      and  not pgrecall_internal._kinds_conflict(x.alias || y.alias, x.kind, y.kind)
   )
   select b.one, b.other, b.likeness::double precision, b.is_part, b.reason
   from (
@@ -12071,7 +12098,7 @@ begin
       -- A stranger renames nobody.
       and  f.alias = any (trusted) is not false
       and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
-      and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
+      and  not pgrecall_internal._kinds_part(e.kind_class, f.kind_class)
       and  ('person' in (e.kind_class, f.kind_class) or p.part = any (f.aliases))
   ),
   known as materialized (
@@ -12123,7 +12150,7 @@ begin
     from   part f
     join   unnest(fresh) as s on s.alias = f.part
     where  s.name !~ '^[[:lower:]]' and 'person' in (s.kind_class, f.kind_class)
-      and  not pgrecall_internal._kinds_differ(s.kind_class, f.kind_class)
+      and  not pgrecall_internal._kinds_part(s.kind_class, f.kind_class)
       and  not exists (select from other_name o where o.alias = f.alias)
       and  (select true from pgrecall.entity_alias a
             where  a.bank_id = _store_short_names.bank and a.alias = f.alias
@@ -12157,7 +12184,7 @@ begin
     where  strpos(f.alias, ' ') = 0 and f.name !~ '^[[:lower:]]'
       and  pgrecall_internal._has_full_name(e.name)
       and  'person' in (e.kind_class, f.kind_class)
-      and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
+      and  not pgrecall_internal._kinds_part(f.kind_class, e.kind_class)
   ) as k
   where  k.sharers <= 3
   on     conflict do nothing;
@@ -12230,7 +12257,7 @@ begin
       limit  1
     ) as f
     where  pgrecall_internal._has_full_name(f.name) and f.name !~ '\d'
-      and  not pgrecall_internal._kinds_differ(f.kind_class, 'person')
+      and  not pgrecall_internal._kinds_part('person', f.kind_class)
   ) as p
   where  p.sharers <= 3
     -- A fact that names both tells them apart.
@@ -12303,7 +12330,7 @@ begin
       values (p.short_id, p.short_name), (p.entity_id, p.name)
     ) as u(id, name)
     -- About whom it is known to be a person, nothing is in doubt.
-    where  p.is_new and (u.id = p.short_id or p.kind_class is null)
+    where  p.is_new and (u.id = p.short_id or p.kind_class is distinct from 'person')
     group  by u.name
     order  by 2 desc
     limit  1000
@@ -12575,20 +12602,20 @@ comment on function pgrecall.pending_links is
 -- are analysed.
 
 create or replace function pgrecall_internal._alias_candidates(bank text, aliases text[])
-returns table (alias text, entity_id bigint, confidence real, is_own_name boolean, kind_class text,
-               last_mentioned_at timestamptz, co_mentions bigint[])
+returns table (alias text, entity_id bigint, name text, confidence real, is_own_name boolean,
+               kind_class text, last_mentioned_at timestamptz, co_mentions bigint[])
 language plpgsql stable parallel safe rows 20
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
   return query
-  select d.alias, c.entity_id, c.confidence, c.is_own_name, c.kind_class, l.mentioned_at,
+  select d.alias, c.entity_id, c.name, c.confidence, c.is_own_name, c.kind_class, l.mentioned_at,
          array(select x.other_id
                from   pgrecall_internal._co_mentions(_alias_candidates.bank, c.entity_id) as x)
   from   (select distinct u.alias from unnest(aliases) as u(alias)) as d
   cross  join lateral (
-    select b.entity_id, b.confidence, pgrecall_internal._kind_class(e.kind) as kind_class,
+    select b.entity_id, e.name, b.confidence, pgrecall_internal._kind_class(e.kind) as kind_class,
            pgrecall.normalised_name(e.name) = b.alias as is_own_name
     from   pgrecall.entity_alias b
     cross  join lateral (
@@ -12652,12 +12679,14 @@ begin
   evidence as (
     select a.number, c.entity_id, c.confidence as alias_confidence, c.is_own_name, c.kind_class,
            a.kind_class as asked_kind,
+           pgrecall_internal._kinds_conflict(c.name, c.kind_class, a.kind_class) as is_conflicting,
            (select count(*) from unnest(o.others) as x where x = any (c.co_mentions)) as shared,
            coalesce(power(0.5, least(abs(extract(epoch from m.mentioned_at)
                                          - extract(epoch from c.last_mentioned_at)) / 86400, 3000)
                                / 30.0)::double precision, 0) as recency,
            c.entity_id = any (o.others)
-             and not pgrecall_internal._kinds_differ(c.kind_class, a.kind_class) as is_mentioned
+             and not pgrecall_internal._kinds_conflict(c.name, c.kind_class, a.kind_class)
+             as is_mentioned
     from   asked a
     join   candidate c on c.alias = a.alias
     cross  join lateral (
@@ -12680,12 +12709,11 @@ begin
            * case when e.is_own_name then 2 else 1 end
            * case
                when e.kind_class = e.asked_kind then 1
-               when not pgrecall_internal._kinds_differ(e.kind_class, e.asked_kind) then 0.5
+               when not e.is_conflicting then 0.5
                else 0.25
              end as weight
     from   evidence e
-    where  e.is_mentioned or e.shared >= 2
-       or  not pgrecall_internal._kinds_differ(e.kind_class, e.asked_kind)
+    where  e.is_mentioned or e.shared >= 2 or not e.is_conflicting
   ),
   ranked as (
     select w.number, w.entity_id,
@@ -12766,9 +12794,10 @@ begin
     returning e.entity_id, e.name, e.kind
   ),
   known as (
-    select e.entity_id, e.kind, pgrecall.normalised_name(e.name) as alias from new_entity e
+    select e.entity_id, e.name, e.kind, pgrecall.normalised_name(e.name) as alias
+    from   new_entity e
     union
-    select a.entity_id, e.kind, a.alias
+    select a.entity_id, e.name, e.kind, a.alias
     from   (select distinct n.alias from named n) as d
     cross  join lateral (
       select x.entity_id, x.alias
@@ -12777,7 +12806,7 @@ begin
       offset 0
     ) as a
     cross  join lateral (
-      select x.kind
+      select x.name, x.kind
       from   pgrecall.entity x
       where  x.bank_id = _store_entities.bank and x.entity_id = a.entity_id
       limit  1
@@ -12789,8 +12818,8 @@ begin
   select _store_entities.bank, a.alias, k.entity_id
   from   alias a
   join   known k on k.alias = a.owner
-  where  not pgrecall_internal._kinds_differ(
-           a.kind_class, pgrecall_internal._kind_class(k.kind))
+  where  not pgrecall_internal._kinds_conflict(
+           k.name, a.kind_class, pgrecall_internal._kind_class(k.kind))
   order  by 2, 3
   on conflict do nothing;
 end;
@@ -12825,17 +12854,17 @@ begin
     select * from ranked r where r.copy = 1 and not r.has_kind_elsewhere
   ),
   candidate as materialized (
-    select d.alias, c.entity_ids, c.kind_classes, c.confidence
+    select d.alias, c.entity_ids, c.names, c.kind_classes, c.confidence
     from   (select distinct n.alias from named n) as d
     cross  join lateral (
-      select array_agg(x.entity_id) as entity_ids,
+      select array_agg(x.entity_id) as entity_ids, array_agg(x.name) as names,
              array_agg(pgrecall_internal._kind_class(x.kind)) as kind_classes,
              min(x.confidence) as confidence
       from (
-        select b.entity_id, b.confidence, e.kind
+        select b.entity_id, e.name, b.confidence, e.kind
         from   pgrecall.entity_alias b
         cross  join lateral (
-          select z.kind
+          select z.name, z.kind
           from   pgrecall.entity z
           where  z.bank_id = _store_certain_mentions.bank and z.entity_id = b.entity_id
           limit  1
@@ -12849,9 +12878,10 @@ begin
     select n.*, c.entity_ids[1] as entity_id, c.confidence,
            c.kind_classes[1] is null as has_no_kind,
            cardinality(c.entity_ids) > 1
-           or pgrecall_internal._kinds_differ(n.kind_class, c.kind_classes[1])
+           or pgrecall_internal._kinds_conflict(c.names[1], n.kind_class, c.kind_classes[1])
            or (n.kind_class is null
-               and bool_or(pgrecall_internal._kinds_differ(n.kind_class, c.kind_classes[1]))
+               and bool_or(pgrecall_internal._kinds_conflict(
+                             c.names[1], n.kind_class, c.kind_classes[1]))
                      over (partition by n.alias)) as is_ambiguous
     from   named n
     join   candidate c on c.alias = n.alias
@@ -15136,14 +15166,14 @@ begin
     where  (select true
             from   pgrecall.entity_alias b
             cross  join lateral (
-              select e.kind
+              select e.name, e.kind
               from   pgrecall.entity e
               where  e.bank_id = _lock_names.bank and e.entity_id = b.entity_id
               limit  1
             ) as x
             where  b.bank_id = _lock_names.bank and b.alias = n.alias
-              and  not pgrecall_internal._kinds_differ(
-                         pgrecall_internal._kind_class(x.kind), n.kind_class)
+              and  not pgrecall_internal._kinds_conflict(
+                         x.name, pgrecall_internal._kind_class(x.kind), n.kind_class)
             limit  1) is null
     union
     select hashtextextended(

@@ -1,7 +1,8 @@
 """A world as who reads one message at a time extracts it.
 
-Worlds name everybody in full, with a first name as alias, and word a relation always alike. A
-language model that extracts facts from messages does neither: it knows what the one message says.
+Worlds name everybody in full, with a first name as alias, and word a kind of entity or of relation
+always alike. A language model that extracts facts from messages does neither: it knows what the one
+message says.
 """
 
 from __future__ import annotations
@@ -29,9 +30,20 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 """Other words for a kind of relation; behind < those for the relation turned round."""
 
+ENTITY_KINDS: Mapping[str, tuple[str, ...]] = {
+    "identifier": ("code", "id", "batch"),
+    "machine": ("device", "equipment", "vehicle"),
+    "organisation": ("company", "client", "business", "vendor"),
+    "person": ("colleague", "engineer", "friend", "human"),
+    "place": ("city", "destination", "location"),
+    "project": ("initiative", "program"),
+    "team": ("department", "group"),
+}
+"""Other words for a kind of entity, of which one is used for every second mention."""
+
 
 def extracted(facts: Iterable[Mapping[str, Any]], seed: int) -> list[dict[str, Any]]:
-    """Name entities as the text of each fact does, without aliases, and word each relation anew."""
+    """Name entities as the text of each fact does, without aliases, and word each kind anew."""
     random = Random(seed)
     return [_extracted(fact, random) for fact in facts]
 
@@ -47,6 +59,9 @@ def _extracted(fact: Mapping[str, Any], random: Random) -> dict[str, Any]:
         )
         for one in entities
     }
+    for one in entities:
+        if random.random() < 0.5 and one.get("kind") in ENTITY_KINDS:
+            one["kind"] = random.choice(ENTITY_KINDS[one["kind"]])
     found = {**fact, "entities": [{**one, "name": names[one["name"]]} for one in entities]}
     if "relations" in fact:
         found["relations"] = [_worded(one, names, random) for one in fact["relations"]]

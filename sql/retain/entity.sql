@@ -324,7 +324,8 @@ begin
       select count(*) as shared
       from   (select unnest(x.trigrams) intersect all select unnest(y.trigrams)) as i
     ) as t
-    where  x.entity_id <> y.entity_id and not pgrecall_internal._kinds_differ(x.kind, y.kind)
+    where  x.entity_id <> y.entity_id
+      and  not pgrecall_internal._kinds_conflict(x.alias || y.alias, x.kind, y.kind)
   )
   select b.one, b.other, b.likeness::double precision, b.is_part, b.reason
   from (

@@ -11,20 +11,20 @@
 -- are analysed.
 
 create or replace function pgrecall_internal._alias_candidates(bank text, aliases text[])
-returns table (alias text, entity_id bigint, confidence real, is_own_name boolean, kind_class text,
-               last_mentioned_at timestamptz, co_mentions bigint[])
+returns table (alias text, entity_id bigint, name text, confidence real, is_own_name boolean,
+               kind_class text, last_mentioned_at timestamptz, co_mentions bigint[])
 language plpgsql stable parallel safe rows 20
 set search_path from current
 set plan_cache_mode = force_custom_plan
 as $$
 begin
   return query
-  select d.alias, c.entity_id, c.confidence, c.is_own_name, c.kind_class, l.mentioned_at,
+  select d.alias, c.entity_id, c.name, c.confidence, c.is_own_name, c.kind_class, l.mentioned_at,
          array(select x.other_id
                from   pgrecall_internal._co_mentions(_alias_candidates.bank, c.entity_id) as x)
   from   (select distinct u.alias from unnest(aliases) as u(alias)) as d
   cross  join lateral (
-    select b.entity_id, b.confidence, pgrecall_internal._kind_class(e.kind) as kind_class,
+    select b.entity_id, e.name, b.confidence, pgrecall_internal._kind_class(e.kind) as kind_class,
            pgrecall.normalised_name(e.name) = b.alias as is_own_name
     from   pgrecall.entity_alias b
     cross  join lateral (
@@ -88,12 +88,14 @@ begin
   evidence as (
     select a.number, c.entity_id, c.confidence as alias_confidence, c.is_own_name, c.kind_class,
            a.kind_class as asked_kind,
+           pgrecall_internal._kinds_conflict(c.name, c.kind_class, a.kind_class) as is_conflicting,
            (select count(*) from unnest(o.others) as x where x = any (c.co_mentions)) as shared,
            coalesce(power(0.5, least(abs(extract(epoch from m.mentioned_at)
                                          - extract(epoch from c.last_mentioned_at)) / 86400, 3000)
                                / 30.0)::double precision, 0) as recency,
            c.entity_id = any (o.others)
-             and not pgrecall_internal._kinds_differ(c.kind_class, a.kind_class) as is_mentioned
+             and not pgrecall_internal._kinds_conflict(c.name, c.kind_class, a.kind_class)
+             as is_mentioned
     from   asked a
     join   candidate c on c.alias = a.alias
     cross  join lateral (
@@ -116,12 +118,11 @@ begin
            * case when e.is_own_name then 2 else 1 end
            * case
                when e.kind_class = e.asked_kind then 1
-               when not pgrecall_internal._kinds_differ(e.kind_class, e.asked_kind) then 0.5
+               when not e.is_conflicting then 0.5
                else 0.25
              end as weight
     from   evidence e
-    where  e.is_mentioned or e.shared >= 2
-       or  not pgrecall_internal._kinds_differ(e.kind_class, e.asked_kind)
+    where  e.is_mentioned or e.shared >= 2 or not e.is_conflicting
   ),
   ranked as (
     select w.number, w.entity_id,
@@ -202,9 +203,10 @@ begin
     returning e.entity_id, e.name, e.kind
   ),
   known as (
-    select e.entity_id, e.kind, pgrecall.normalised_name(e.name) as alias from new_entity e
+    select e.entity_id, e.name, e.kind, pgrecall.normalised_name(e.name) as alias
+    from   new_entity e
     union
-    select a.entity_id, e.kind, a.alias
+    select a.entity_id, e.name, e.kind, a.alias
     from   (select distinct n.alias from named n) as d
     cross  join lateral (
       select x.entity_id, x.alias
@@ -213,7 +215,7 @@ begin
       offset 0
     ) as a
     cross  join lateral (
-      select x.kind
+      select x.name, x.kind
       from   pgrecall.entity x
       where  x.bank_id = _store_entities.bank and x.entity_id = a.entity_id
       limit  1
@@ -225,8 +227,8 @@ begin
   select _store_entities.bank, a.alias, k.entity_id
   from   alias a
   join   known k on k.alias = a.owner
-  where  not pgrecall_internal._kinds_differ(
-           a.kind_class, pgrecall_internal._kind_class(k.kind))
+  where  not pgrecall_internal._kinds_conflict(
+           k.name, a.kind_class, pgrecall_internal._kind_class(k.kind))
   order  by 2, 3
   on conflict do nothing;
 end;
@@ -261,17 +263,17 @@ begin
     select * from ranked r where r.copy = 1 and not r.has_kind_elsewhere
   ),
   candidate as materialized (
-    select d.alias, c.entity_ids, c.kind_classes, c.confidence
+    select d.alias, c.entity_ids, c.names, c.kind_classes, c.confidence
     from   (select distinct n.alias from named n) as d
     cross  join lateral (
-      select array_agg(x.entity_id) as entity_ids,
+      select array_agg(x.entity_id) as entity_ids, array_agg(x.name) as names,
              array_agg(pgrecall_internal._kind_class(x.kind)) as kind_classes,
              min(x.confidence) as confidence
       from (
-        select b.entity_id, b.confidence, e.kind
+        select b.entity_id, e.name, b.confidence, e.kind
         from   pgrecall.entity_alias b
         cross  join lateral (
-          select z.kind
+          select z.name, z.kind
           from   pgrecall.entity z
           where  z.bank_id = _store_certain_mentions.bank and z.entity_id = b.entity_id
           limit  1
@@ -285,9 +287,10 @@ begin
     select n.*, c.entity_ids[1] as entity_id, c.confidence,
            c.kind_classes[1] is null as has_no_kind,
            cardinality(c.entity_ids) > 1
-           or pgrecall_internal._kinds_differ(n.kind_class, c.kind_classes[1])
+           or pgrecall_internal._kinds_conflict(c.names[1], n.kind_class, c.kind_classes[1])
            or (n.kind_class is null
-               and bool_or(pgrecall_internal._kinds_differ(n.kind_class, c.kind_classes[1]))
+               and bool_or(pgrecall_internal._kinds_conflict(
+                             c.names[1], n.kind_class, c.kind_classes[1]))
                      over (partition by n.alias)) as is_ambiguous
     from   named n
     join   candidate c on c.alias = n.alias

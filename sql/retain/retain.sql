@@ -149,14 +149,14 @@ begin
     where  (select true
             from   pgrecall.entity_alias b
             cross  join lateral (
-              select e.kind
+              select e.name, e.kind
               from   pgrecall.entity e
               where  e.bank_id = _lock_names.bank and e.entity_id = b.entity_id
               limit  1
             ) as x
             where  b.bank_id = _lock_names.bank and b.alias = n.alias
-              and  not pgrecall_internal._kinds_differ(
-                         pgrecall_internal._kind_class(x.kind), n.kind_class)
+              and  not pgrecall_internal._kinds_conflict(
+                         x.name, pgrecall_internal._kind_class(x.kind), n.kind_class)
             limit  1) is null
     union
     select hashtextextended(

@@ -97,7 +97,7 @@ begin
       -- A stranger renames nobody.
       and  f.alias = any (trusted) is not false
       and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
-      and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
+      and  not pgrecall_internal._kinds_part(e.kind_class, f.kind_class)
       and  ('person' in (e.kind_class, f.kind_class) or p.part = any (f.aliases))
   ),
   known as materialized (
@@ -149,7 +149,7 @@ begin
     from   part f
     join   unnest(fresh) as s on s.alias = f.part
     where  s.name !~ '^[[:lower:]]' and 'person' in (s.kind_class, f.kind_class)
-      and  not pgrecall_internal._kinds_differ(s.kind_class, f.kind_class)
+      and  not pgrecall_internal._kinds_part(s.kind_class, f.kind_class)
       and  not exists (select from other_name o where o.alias = f.alias)
       and  (select true from pgrecall.entity_alias a
             where  a.bank_id = _store_short_names.bank and a.alias = f.alias
@@ -183,7 +183,7 @@ begin
     where  strpos(f.alias, ' ') = 0 and f.name !~ '^[[:lower:]]'
       and  pgrecall_internal._has_full_name(e.name)
       and  'person' in (e.kind_class, f.kind_class)
-      and  not pgrecall_internal._kinds_differ(e.kind_class, f.kind_class)
+      and  not pgrecall_internal._kinds_part(f.kind_class, e.kind_class)
   ) as k
   where  k.sharers <= 3
   on     conflict do nothing;
@@ -256,7 +256,7 @@ begin
       limit  1
     ) as f
     where  pgrecall_internal._has_full_name(f.name) and f.name !~ '\d'
-      and  not pgrecall_internal._kinds_differ(f.kind_class, 'person')
+      and  not pgrecall_internal._kinds_part('person', f.kind_class)
   ) as p
   where  p.sharers <= 3
     -- A fact that names both tells them apart.
@@ -329,7 +329,7 @@ begin
       values (p.short_id, p.short_name), (p.entity_id, p.name)
     ) as u(id, name)
     -- About whom it is known to be a person, nothing is in doubt.
-    where  p.is_new and (u.id = p.short_id or p.kind_class is null)
+    where  p.is_new and (u.id = p.short_id or p.kind_class is distinct from 'person')
     group  by u.name
     order  by 2 desc
     limit  1000

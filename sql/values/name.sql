@@ -114,12 +114,38 @@ comment on function pgrecall_internal._kind_class is
 'A kind of entity in normalised form, for comparisons: company and organisation are equal. Null: '
 'unknown, or an unspecific word such as thing.';
 
-create or replace function pgrecall_internal._kinds_differ(kind text, other text)
+create or replace function pgrecall_internal._is_known_kind(kind text)
 returns boolean
 language sql immutable parallel safe
-return coalesce(_kinds_differ.kind <> _kinds_differ.other, false);
-comment on function pgrecall_internal._kinds_differ is
-'Whether two kinds, as _kind_class() returns them, are both known and different.';
+return coalesce(kind in ('person', 'organisation', 'place', 'product'), false);
+comment on function pgrecall_internal._is_known_kind is
+'Whether a kind, as _kind_class() returns it, is one of four that exclude each other.';
+
+create or replace function pgrecall_internal._kinds_conflict(name text, kind text, other text)
+returns boolean
+language sql immutable parallel safe
+return coalesce(
+  kind <> other
+  and ('person' in (kind, other) or strpos(name, ' ') = 0)
+  and (pgrecall_internal._is_known_kind(kind) and pgrecall_internal._is_known_kind(other)
+       or 'person' in (kind, other) and strpos(name, ' ') = 0),
+  false);
+comment on function pgrecall_internal._kinds_conflict is
+'Whether two kinds, as _kind_class() returns them, tell apart two entities of a name. Who extracts '
+'facts calls the same a project and an initiative, a person and an engineer, so only kinds that '
+'exclude each other do, and beside a person any other, "Mercury" the planet; of names of several '
+'words, which hardly anything else has, a person and an organisation, a place or a product.';
+
+create or replace function pgrecall_internal._kinds_part(short_kind text, full_kind text)
+returns boolean
+language sql immutable parallel safe
+return coalesce(
+  short_kind <> full_kind
+  and (short_kind <> 'person' or pgrecall_internal._is_known_kind(full_kind)),
+  false);
+comment on function pgrecall_internal._kinds_part is
+'Whether the kind of who goes by one word, as _kind_class() returns it, parts that name from a '
+'full one: "Ana" the boat is not Ana Silva, but Ana, a person, may be Ana Silva, an engineer.';
 
 create or replace function pgrecall_internal._rarity(mentions bigint, documents bigint)
 returns double precision

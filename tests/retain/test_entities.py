@@ -357,6 +357,7 @@ def test_a_short_name_and_a_full_one_are_one_entity(
         ["260", "260 000"],
         # Kinds differ.
         [FIRST, {"name": "Ana Castle", "kind": "place"}],
+        [{"name": "Ana", "kind": "boat"}, FULL],
         [{"name": "Silva", "kind": "town"}, FULL],
         # Words for a person are no names.
         [person("Mom"), person("Ana's Mom")],
@@ -380,6 +381,21 @@ def test_names_of_others_stay_apart(
         retain(connection, batch)
 
     assert len(entities(connection)) == len(names)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("is_short_first", [True, False])
+def test_a_person_may_be_of_another_kind_in_full(
+    connection: Connection, is_short_first: bool, at_once: bool
+) -> None:
+    create(connection)
+    facts = [about("a", FIRST), about("b", {"name": "Ana Silva", "kind": "engineer"})]
+    facts = facts if is_short_first else facts[::-1]
+    for batch in [facts] if at_once else [[fact] for fact in facts]:
+        retain(connection, batch)
+
+    assert list(named(connection, "Where is Ana?")) == ["Ana Silva"]
+    assert len(entities(connection)) == 1
 
 
 @pytest.mark.parametrize("known", [None, FIRST, FULL])
@@ -558,16 +574,46 @@ def test_kinds_that_mean_the_same_do_not_part(
 
 def test_two_shared_entities_outweigh_another_kind(connection: Connection) -> None:
     create(connection)
-    project, product = ({"name": "Atlas", "kind": kind} for kind in ("project", "product"))
-    retain(connection, [about("a", project, "Ana"), about("b", project, "Ben")])
+    place, company = ({"name": "Phoenix", "kind": kind} for kind in ("place", "company"))
+    retain(connection, [about("a", place, "Ana"), about("b", place, "Ben")])
 
     one, both = [
-        *retain(connection, [about("c", product, "Ana", "Ben")]),
-        *retain(connection, [about("d", product, "Ana")]),
+        *retain(connection, [about("c", company, "Ana", "Ben")]),
+        *retain(connection, [about("d", company, "Ana")]),
     ]
 
-    assert mentions(connection, one) == {"Atlas project": 1, "Ana": 1, "Ben": 1}
-    assert sorted(mentions(connection, both)) == ["Ana", "Atlas product"]
+    assert mentions(connection, one) == {"Phoenix place": 1, "Ana": 1, "Ben": 1}
+    assert sorted(mentions(connection, both)) == ["Ana", "Phoenix company"]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("name", "kinds", "count"),
+    [
+        # Kinds in other words: nobody keeps to a list.
+        ("Atlas", ["project", "initiative"], 1),
+        ("Atlas", ["project", "product"], 1),
+        ("Lisbon", ["destination", "city"], 1),
+        ("Keiko Okonkwo", ["person", "engineer"], 1),
+        ("Keiko Okonkwo", ["friend", "engineer", "person"], 1),
+        ("Golden Gate", ["place", "organisation"], 1),
+        # Kinds that exclude each other, and beside a person any.
+        ("Phoenix", ["place", "organisation"], 2),
+        ("Jordan", ["person", "country"], 2),
+        ("Mercury", ["person", "planet"], 2),
+        ("Jordan Peak", ["person", "place"], 2),
+        ("Virginia Slims", ["person", "product"], 2),
+    ],
+)
+def test_only_kinds_that_exclude_each_other_part_a_name(
+    connection: Connection, name: str, kinds: list[str], count: int, at_once: bool
+) -> None:
+    create(connection)
+    facts = [about(kind, {"name": name, "kind": kind}) for kind in kinds]
+    for batch in [facts] if at_once else [[fact] for fact in facts]:
+        retain(connection, batch)
+
+    assert len(entities(connection)) == count
 
 
 def test_a_kind_is_learnt_later(connection: Connection) -> None:

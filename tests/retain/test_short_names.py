@@ -133,6 +133,14 @@ def test_of_a_person_only_the_short_name_is_in_doubt(bank: Connection) -> None:
     assert known(bank) == ["Ana Silva"]
 
 
+def test_the_kind_of_a_full_name_may_be_in_any_words(bank: Connection) -> None:
+    retain(bank, [about("a", "Ana"), about("b", {"name": "Ana Silva", "kind": "author"})])
+
+    judge(bank, {"Ana": 3, "Ana Silva": 3})
+
+    assert known(bank) == ["Ana Silva"]
+
+
 def test_relations_lead_on_from_a_short_name(bank: Connection) -> None:
     retain(bank, [
         about("a", relations=[{"from": "Bo", "kind": "knows", "to": "Ana Silva"}]),
