@@ -968,6 +968,21 @@ def test_a_first_name_of_a_person_needs_no_company(connection: Connection) -> No
     assert found == [("Ana", "Ana Silva", pytest.approx(0.35))]
 
 
+def test_kinds_that_parted_a_name_once_part_no_duplicates(connection: Connection) -> None:
+    create(connection)
+    connection.execute(
+        "with entity as (insert into pgrecall.entity (bank_id, name, kind)"
+        " values ('b', 'Keiko Okonkwo', 'person'), ('b', 'Keiko Okonkwo', 'engineer'),"
+        " ('b', 'Mercury', 'person'), ('b', 'Mercury', 'planet') returning *)"
+        " insert into pgrecall.entity_alias (bank_id, alias, entity_id)"
+        " select bank_id, lower(name), entity_id from entity"
+    )
+
+    (found,) = call(connection, "duplicate_entities", bank="b")
+
+    assert (found.name, found.other_name) == ("Keiko Okonkwo", "Keiko Okonkwo")
+
+
 def test_two_that_a_fact_tells_apart_are_less_likely_one(two_anas: Connection) -> None:
     retain(two_anas, [about("x", "Ana Silva", "Ana Costa", "Atlas")])
 
