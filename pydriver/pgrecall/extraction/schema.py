@@ -52,7 +52,11 @@ FACTS_SCHEMA: dict[str, Any] = {
                     "type": "array",
                     "items": _object(
                         name=_TEXT,
-                        kind={**_TEXT_OR_NULL, "description": "person, place, organization, ..."},
+                        kind={
+                            **_TEXT_OR_NULL,
+                            "description": "person for people, whatever they are or do; place,"
+                            " organization, product or another word.",
+                        },
                         aliases={"type": "array", "items": _TEXT},
                     ),
                     "description": "People, places, organizations and things that it names.",
