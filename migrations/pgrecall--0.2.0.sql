@@ -1609,10 +1609,12 @@ create type pgrecall.pending_text as (
   context   text
 );
 comment on type pgrecall.pending_text is
-'A row of reembed_pending(), a text to embed. memory_id: the memory it belongs to. kind: text for '
-'the memory itself, question for a question that it answers. ordinal: number of the question, from '
-'0. text: what to embed. context: that of the memory, for embedders that read it; null for what is '
-'not the memory itself.';
+'A row of reembed_pending(), embed_pending() and the like, a text to embed. memory_id: the '
+'memory it belongs to. kind: text for the memory itself, question for a question that it '
+'answers, relation for the words of a kind of relation that it states, name for a name in it '
+'that may be short for another one. ordinal: number of the question, from 0. text: what to '
+'embed. context: that of the memory, for embedders that read it; null for what is not the memory '
+'itself.';
 
 create type pgrecall.stored_embedding as (
   index     integer,
@@ -3448,10 +3450,13 @@ create or replace function pgrecall_internal._kinds_conflict(name text, kind tex
 returns boolean
 language sql immutable parallel safe
 return coalesce(
-  kind <> other
-  and ('person' in (kind, other) or strpos(name, ' ') = 0)
-  and (pgrecall_internal._is_known_kind(kind) and pgrecall_internal._is_known_kind(other)
-       or 'person' in (kind, other) and strpos(name, ' ') = 0),
+  kind <> other and case
+    when strpos(name, ' ') = 0
+      then 'person' in (kind, other)
+           or pgrecall_internal._is_known_kind(kind) and pgrecall_internal._is_known_kind(other)
+    else 'person' in (kind, other)
+         and pgrecall_internal._is_known_kind(kind) and pgrecall_internal._is_known_kind(other)
+  end,
   false);
 comment on function pgrecall_internal._kinds_conflict is
 'Whether two kinds, as _kind_class() returns them, tell apart two entities of a name. Who extracts '
@@ -6718,9 +6723,9 @@ comment on function pgrecall_internal._hnsw_index is
 -- Names in a query, resolved to entities.
 --
 -- query_entities() cuts a query into runs of words (_words(), _phrases()), looks each up among the
--- aliases and keeps the longest matches. A word that is no name may be the first or last of one
--- (_name_parts()). Where several entities have the same name, their co-mentions decide: the other
--- entities of their latest facts.
+-- aliases and keeps the longest matches. A word that is no name may be the first or last of one,
+-- and two words may be one that is misspelt (_name_parts()). Where several entities have the same
+-- name, their co-mentions decide: the other entities of their latest facts.
 -- Every lookup is bounded (200 words, 50 parts, 10 entities a name, 100 facts a type), so that
 -- neither a long query nor an entity mentioned everywhere makes a recall slow.
 create or replace function pgrecall_internal._co_mentions(bank text, entity_id bigint)
@@ -6877,6 +6882,7 @@ begin atomic
   ) as k
   -- What many are called by is a common word.
   where  k.sharers <= case when p.other is null then 3 else 1 end
+    -- That of a misspelt name, whose mentions are not counted, must be in none.
     and  (p.lexeme is null or 2 * coalesce(k.mentions, 0) >= (
             select coalesce(max(l.document_count), 0)
             from   pgrecall_internal.lexeme l
@@ -11898,6 +11904,7 @@ begin
       from   (select unnest(x.trigrams) intersect all select unnest(y.trigrams)) as i
     ) as t
     where  x.entity_id <> y.entity_id
+      -- Of several words where either is.
       and  not pgrecall_internal._kinds_conflict(x.alias || y.alias, x.kind, y.kind)
   )
   select b.one, b.other, b.likeness::double precision, b.is_part, b.reason
@@ -12028,13 +12035,7 @@ declare
             where  a.bank_id = _store_short_names.bank and a.alias = e.alias
             limit  1) is null);
   fresh   pgrecall_internal.fact_name[];
-  sources jsonb := (select b.source_trust from pgrecall.bank b
-                    where  b.bank_id = _store_short_names.bank);
-  trusted text[] := case when sources <> '{}' then array(
-    select distinct e.alias
-    from   unnest(facts) as f
-    cross  join lateral unnest(f.names) as e
-    where  pgrecall_internal._trust(sources, f.source_id) = 1) end;
+  trusted text[];
 begin
   -- Most facts name who is known.
   if unknown = '{}' then
@@ -12077,6 +12078,13 @@ begin
   if fresh is null then
     return;
   end if;
+  trusted := array(
+    select distinct e.alias
+    from   pgrecall.bank b
+    cross  join unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+    where  b.bank_id = _store_short_names.bank
+      and  pgrecall_internal._trust(b.source_trust, f.source_id) = 1);
   -- Who was known by a short name alone is now known by the full one.
   with short as (
     select f.alias, f.name, a.entity_id, p.part
@@ -12096,7 +12104,7 @@ begin
     ) as e
     where  pgrecall_internal._has_full_name(f.name)
       -- A stranger renames nobody.
-      and  f.alias = any (trusted) is not false
+      and  f.alias = any (trusted)
       and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
       and  not pgrecall_internal._kinds_part(e.kind_class, f.kind_class)
       and  ('person' in (e.kind_class, f.kind_class) or p.part = any (f.aliases))
@@ -12591,15 +12599,15 @@ comment on function pgrecall.pending_links is
 -- retain/mention.sql
 -- Entity resolution of the names in facts: writes entities, aliases, mentions and relations.
 --
--- retain() calls four functions in turn. _store_short_names() finds who is meant by a part of a
--- name, _store_entities() creates an entity for each unknown name. _store_mentions() then resolves
--- every name to an entity: a name of one entity means that entity; a name of several, or of an
--- entity of another kind, is resolved by _resolve_names(), which compares co-mentions, time and
--- kind. _store_relations() connects the resolved entities. New names are locked before
--- (_lock_names()), so that two writers do not create an entity of the same name; a writer that
--- deletes or merges entities has the bank for itself. The queries look up one alias or entity at a
--- time, each in a lateral subquery with a limit, so that they use the index also before the tables
--- are analysed.
+-- retain() calls four functions in turn. _store_short_names() (short-name.sql) finds who is meant
+-- by a part of a name, _store_entities() creates an entity for each unknown name. _store_mentions()
+-- then resolves every name to an entity: a name of one entity means that entity; a name of several,
+-- or of an entity of a kind that excludes its own (_kinds_conflict()), is resolved by
+-- _resolve_names(), which compares co-mentions, time and kind. _store_relations() connects the
+-- resolved entities. New names are locked before (_lock_names()), so that two writers do not create
+-- an entity of the same name; a writer that deletes or merges entities has the bank for itself. The
+-- queries look up one alias or entity at a time, each in a lateral subquery with a limit, so that
+-- they use the index also before the tables are analysed.
 
 create or replace function pgrecall_internal._alias_candidates(bank text, aliases text[])
 returns table (alias text, entity_id bigint, name text, confidence real, is_own_name boolean,
@@ -12684,9 +12692,7 @@ begin
            coalesce(power(0.5, least(abs(extract(epoch from m.mentioned_at)
                                          - extract(epoch from c.last_mentioned_at)) / 86400, 3000)
                                / 30.0)::double precision, 0) as recency,
-           c.entity_id = any (o.others)
-             and not pgrecall_internal._kinds_conflict(c.name, c.kind_class, a.kind_class)
-             as is_mentioned
+           c.entity_id = any (o.others) as is_mentioned
     from   asked a
     join   candidate c on c.alias = a.alias
     cross  join lateral (
@@ -12704,7 +12710,8 @@ begin
     ) as m
   ),
   weighted as (
-    select e.number, e.entity_id, e.is_mentioned, e.alias_confidence,
+    select e.number, e.entity_id, e.is_mentioned and not e.is_conflicting as is_mentioned,
+           e.alias_confidence,
            e.alias_confidence * (1 + 4 * e.shared + e.recency)
            * case when e.is_own_name then 2 else 1 end
            * case
@@ -12713,7 +12720,7 @@ begin
                else 0.25
              end as weight
     from   evidence e
-    where  e.is_mentioned or e.shared >= 2 or not e.is_conflicting
+    where  e.shared >= 2 or not e.is_conflicting
   ),
   ranked as (
     select w.number, w.entity_id,
@@ -12732,15 +12739,15 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._resolve_names is
-'The entity that each name means, for names of several entities or of one of another kind; n '
-'counts the names from 1. Among the candidates of _alias_candidates() the one with the highest '
-'weight is taken: confidence in the alias x (1 + 4 s + r) x k, doubled where it is the entity''s '
-'own name. s: number of other entities of the fact among its co-mentions. r = 0.5 ^ (days / 30) '
-'between its latest mention and the fact. k: 1 for the same kind, 0.5 where one is unknown, 0.25 '
-'for another kind, which requires s >= 2. Ties: the higher confidence in the alias, then the older '
-'entity. confidence is the share of the weights; entity_id is null where no candidate is left. A '
-'name is left out where the fact already mentions one of the candidates: by its full name, or from '
-'an earlier retain().';
+'The entity that each name means, for names of several entities or of one of a kind that '
+'excludes its own; n counts the names from 1. Among the candidates of _alias_candidates() the '
+'one with the highest weight is taken: confidence in the alias x (1 + 4 s + r) x k, doubled '
+'where it is the entity''s own name. s: number of other entities of the fact among its '
+'co-mentions. r = 0.5 ^ (days / 30) between its latest mention and the fact. k: 1 for the same '
+'kind, 0.25 for one that excludes it (_kinds_conflict()), which requires s >= 2, 0.5 for any '
+'other. Ties: the higher confidence in the alias, then the older entity. confidence is the share '
+'of the weights; entity_id is null where no candidate is left. A name is left out where the fact '
+'already mentions one of the candidates: by its full name, or from an earlier retain().';
 
 create or replace function pgrecall_internal._store_entities(
   bank text, facts pgrecall_internal.fact_row[])
@@ -14622,6 +14629,15 @@ begin
                pgrecall_internal._array_field(place || '.entities', fact -> 'entities'))
                with ordinality as e(value, n)
       order  by e.n);
+    -- An alias that a stranger gives would change whom others mean.
+    if bank.source_trust <> '{}' then
+      read.names := array(
+        select row(n.name, n.alias, n.kind, n.kind_class, case
+                 when pgrecall_internal._trust(bank.source_trust, read.source_id) = 1
+                   then n.aliases
+                 else '{}' end)::pgrecall_internal.fact_name
+        from   unnest(read.names) as n);
+    end if;
   end if;
   if fact ? 'relations' then
     read.relations := array(
@@ -14661,10 +14677,11 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._read_fact is
-'Checks a fact, the one at index (from 0) of size facts, and returns it typed. The caller sets '
-'timezone to UTC and datestyle to ISO, for content_hash. It is a long function, since the order of '
-'its checks is the order in which errors are reported. Errors: RC003 (field), RC004, '
-'RC005, RC006 (embedding) or RC008 (fact type), naming the fact and the field.';
+'Checks a fact, the one at index (from 0) of size facts, and returns it typed, without the '
+'aliases that a source trusted below 1 gives for entities. The caller sets timezone to UTC and '
+'datestyle to ISO, for content_hash. It is a long function, since the order of its checks is the '
+'order in which errors are reported. Errors: RC003 (field), RC004, RC005, RC006 (embedding) or '
+'RC008 (fact type), naming the fact and the field.';
 
 create or replace function pgrecall_internal._read_facts(
   facts jsonb, bank pgrecall.bank, fact_types text[])
@@ -14686,31 +14703,6 @@ end;
 $$;
 comment on function pgrecall_internal._read_facts is
 'Facts, an array, as rows, in order. Errors: those of _read_fact().';
-
-create or replace function pgrecall_internal._without_claims(
-  bank pgrecall.bank, facts pgrecall_internal.fact_row[])
-returns pgrecall_internal.fact_row[]
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-declare
-  fact pgrecall_internal.fact_row;
-begin
-  for i in 1 .. coalesce(cardinality(facts), 0) loop
-    fact := facts[i];
-    if pgrecall_internal._trust(bank.source_trust, fact.source_id) < 1 then
-      fact.names := array(
-        select row(n.name, n.alias, n.kind, n.kind_class, '{}')::pgrecall_internal.fact_name
-        from   unnest(fact.names) as n);
-      facts[i] := fact;
-    end if;
-  end loop;
-  return facts;
-end;
-$$;
-comment on function pgrecall_internal._without_claims is
-'Facts without the aliases that strangers, sources trusted below 1, give for entities: they would '
-'change whom others mean.';
 
 -- retain/replacement.sql
 -- Replacement of facts with the same key, or the same relation of an entity.
@@ -15448,9 +15440,6 @@ begin
   locked := pgrecall_internal._pin_model(locked, facts, model);
   fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
   perform pgrecall_internal._check_quarantine(locked, fact_rows);
-  if locked.source_trust <> '{}' then
-    fact_rows := pgrecall_internal._without_claims(locked, fact_rows);
-  end if;
   perform pgrecall_internal._lock_names(bank, fact_rows, mode);
   select s.weighted_length, s.document_count into average, counted
   from   pgrecall_internal.statistics s

@@ -1677,8 +1677,9 @@ class AsyncRecall:
     ) -> int:
         """Embed memories without an embedding, such as those retained in SQL.
 
-        If the embedder makes token vectors, also embed memories without token vectors. On a pool or
-        in autocommit mode each batch is committed, so an interrupted call can be repeated.
+        If the embedder makes token vectors, also embed memories without token vectors. Names that
+        may be short for others are embedded to tell, and not counted. On a pool or in autocommit
+        mode each batch is committed, so an interrupted call can be repeated.
 
         Args:
             bank: Name of an existing bank.
@@ -1697,7 +1698,8 @@ class AsyncRecall:
 
         """
         check_given(progress=progress)
-        embedder = (await self._settings_for(bank)).embedder
+        settings = await self._settings_for(bank)
+        embedder = settings.embedder
         if embedder is None:
             raise InvalidArgument(
                 "the client has no embedder", hint="Make it with embedder=..., not None."
@@ -1716,7 +1718,7 @@ class AsyncRecall:
                 start = texts[-1].memory_id + 1
                 if progress:
                     progress(len(texts))
-        await self._embed_words(await self._settings_for(bank), bank, True, LISTINGS[1:])
+        await self._embed_words(settings, bank, True, [calls.retain.names_pending])
         return done
 
     async def calibrate_bank(

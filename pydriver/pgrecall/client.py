@@ -1652,8 +1652,9 @@ class Recall:
     ) -> int:
         """Embed memories without an embedding, such as those retained in SQL.
 
-        If the embedder makes token vectors, also embed memories without token vectors. On a pool or
-        in autocommit mode each batch is committed, so an interrupted call can be repeated.
+        If the embedder makes token vectors, also embed memories without token vectors. Names that
+        may be short for others are embedded to tell, and not counted. On a pool or in autocommit
+        mode each batch is committed, so an interrupted call can be repeated.
 
         Args:
             bank: Name of an existing bank.
@@ -1672,7 +1673,8 @@ class Recall:
 
         """
         check_given(progress=progress)
-        embedder = (self._settings_for(bank)).embedder
+        settings = self._settings_for(bank)
+        embedder = settings.embedder
         if embedder is None:
             raise InvalidArgument(
                 "the client has no embedder", hint="Make it with embedder=..., not None."
@@ -1691,7 +1693,7 @@ class Recall:
                 start = texts[-1].memory_id + 1
                 if progress:
                     progress(len(texts))
-        self._embed_words(self._settings_for(bank), bank, True, LISTINGS[1:])
+        self._embed_words(settings, bank, True, [calls.retain.names_pending])
         return done
 
     def calibrate_bank(

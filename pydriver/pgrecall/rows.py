@@ -540,7 +540,8 @@ class PendingText:
 
     Attributes:
         memory_id: Key of the memory.
-        kind: "text", or "question" for a hypothetical question.
+        kind: "text", "question" for a hypothetical question, "relation" for the words of a kind of
+            relation, or "name" for a name that may be short for another one.
         ordinal: Which question, from 0.
         text: What to embed.
         context: The context of the memory, if the text is its own and it has one.

@@ -1,9 +1,9 @@
 -- Names in a query, resolved to entities.
 --
 -- query_entities() cuts a query into runs of words (_words(), _phrases()), looks each up among the
--- aliases and keeps the longest matches. A word that is no name may be the first or last of one
--- (_name_parts()). Where several entities have the same name, their co-mentions decide: the other
--- entities of their latest facts.
+-- aliases and keeps the longest matches. A word that is no name may be the first or last of one,
+-- and two words may be one that is misspelt (_name_parts()). Where several entities have the same
+-- name, their co-mentions decide: the other entities of their latest facts.
 -- Every lookup is bounded (200 words, 50 parts, 10 entities a name, 100 facts a type), so that
 -- neither a long query nor an entity mentioned everywhere makes a recall slow.
 create or replace function pgrecall_internal._co_mentions(bank text, entity_id bigint)
@@ -160,6 +160,7 @@ begin atomic
   ) as k
   -- What many are called by is a common word.
   where  k.sharers <= case when p.other is null then 3 else 1 end
+    -- That of a misspelt name, whose mentions are not counted, must be in none.
     and  (p.lexeme is null or 2 * coalesce(k.mentions, 0) >= (
             select coalesce(max(l.document_count), 0)
             from   pgrecall_internal.lexeme l

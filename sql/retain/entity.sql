@@ -325,6 +325,7 @@ begin
       from   (select unnest(x.trigrams) intersect all select unnest(y.trigrams)) as i
     ) as t
     where  x.entity_id <> y.entity_id
+      -- Of several words where either is.
       and  not pgrecall_internal._kinds_conflict(x.alias || y.alias, x.kind, y.kind)
   )
   select b.one, b.other, b.likeness::double precision, b.is_part, b.reason

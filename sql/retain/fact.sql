@@ -392,6 +392,15 @@ begin
                pgrecall_internal._array_field(place || '.entities', fact -> 'entities'))
                with ordinality as e(value, n)
       order  by e.n);
+    -- An alias that a stranger gives would change whom others mean.
+    if bank.source_trust <> '{}' then
+      read.names := array(
+        select row(n.name, n.alias, n.kind, n.kind_class, case
+                 when pgrecall_internal._trust(bank.source_trust, read.source_id) = 1
+                   then n.aliases
+                 else '{}' end)::pgrecall_internal.fact_name
+        from   unnest(read.names) as n);
+    end if;
   end if;
   if fact ? 'relations' then
     read.relations := array(
@@ -431,10 +440,11 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._read_fact is
-'Checks a fact, the one at index (from 0) of size facts, and returns it typed. The caller sets '
-'timezone to UTC and datestyle to ISO, for content_hash. It is a long function, since the order of '
-'its checks is the order in which errors are reported. Errors: RC003 (field), RC004, '
-'RC005, RC006 (embedding) or RC008 (fact type), naming the fact and the field.';
+'Checks a fact, the one at index (from 0) of size facts, and returns it typed, without the '
+'aliases that a source trusted below 1 gives for entities. The caller sets timezone to UTC and '
+'datestyle to ISO, for content_hash. It is a long function, since the order of its checks is the '
+'order in which errors are reported. Errors: RC003 (field), RC004, RC005, RC006 (embedding) or '
+'RC008 (fact type), naming the fact and the field.';
 
 create or replace function pgrecall_internal._read_facts(
   facts jsonb, bank pgrecall.bank, fact_types text[])
@@ -456,28 +466,3 @@ end;
 $$;
 comment on function pgrecall_internal._read_facts is
 'Facts, an array, as rows, in order. Errors: those of _read_fact().';
-
-create or replace function pgrecall_internal._without_claims(
-  bank pgrecall.bank, facts pgrecall_internal.fact_row[])
-returns pgrecall_internal.fact_row[]
-language plpgsql immutable parallel safe
-set search_path from current
-as $$
-declare
-  fact pgrecall_internal.fact_row;
-begin
-  for i in 1 .. coalesce(cardinality(facts), 0) loop
-    fact := facts[i];
-    if pgrecall_internal._trust(bank.source_trust, fact.source_id) < 1 then
-      fact.names := array(
-        select row(n.name, n.alias, n.kind, n.kind_class, '{}')::pgrecall_internal.fact_name
-        from   unnest(fact.names) as n);
-      facts[i] := fact;
-    end if;
-  end loop;
-  return facts;
-end;
-$$;
-comment on function pgrecall_internal._without_claims is
-'Facts without the aliases that strangers, sources trusted below 1, give for entities: they would '
-'change whom others mean.';

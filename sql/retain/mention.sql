@@ -1,14 +1,14 @@
 -- Entity resolution of the names in facts: writes entities, aliases, mentions and relations.
 --
--- retain() calls four functions in turn. _store_short_names() finds who is meant by a part of a
--- name, _store_entities() creates an entity for each unknown name. _store_mentions() then resolves
--- every name to an entity: a name of one entity means that entity; a name of several, or of an
--- entity of another kind, is resolved by _resolve_names(), which compares co-mentions, time and
--- kind. _store_relations() connects the resolved entities. New names are locked before
--- (_lock_names()), so that two writers do not create an entity of the same name; a writer that
--- deletes or merges entities has the bank for itself. The queries look up one alias or entity at a
--- time, each in a lateral subquery with a limit, so that they use the index also before the tables
--- are analysed.
+-- retain() calls four functions in turn. _store_short_names() (short-name.sql) finds who is meant
+-- by a part of a name, _store_entities() creates an entity for each unknown name. _store_mentions()
+-- then resolves every name to an entity: a name of one entity means that entity; a name of several,
+-- or of an entity of a kind that excludes its own (_kinds_conflict()), is resolved by
+-- _resolve_names(), which compares co-mentions, time and kind. _store_relations() connects the
+-- resolved entities. New names are locked before (_lock_names()), so that two writers do not create
+-- an entity of the same name; a writer that deletes or merges entities has the bank for itself. The
+-- queries look up one alias or entity at a time, each in a lateral subquery with a limit, so that
+-- they use the index also before the tables are analysed.
 
 create or replace function pgrecall_internal._alias_candidates(bank text, aliases text[])
 returns table (alias text, entity_id bigint, name text, confidence real, is_own_name boolean,
@@ -93,9 +93,7 @@ begin
            coalesce(power(0.5, least(abs(extract(epoch from m.mentioned_at)
                                          - extract(epoch from c.last_mentioned_at)) / 86400, 3000)
                                / 30.0)::double precision, 0) as recency,
-           c.entity_id = any (o.others)
-             and not pgrecall_internal._kinds_conflict(c.name, c.kind_class, a.kind_class)
-             as is_mentioned
+           c.entity_id = any (o.others) as is_mentioned
     from   asked a
     join   candidate c on c.alias = a.alias
     cross  join lateral (
@@ -113,7 +111,8 @@ begin
     ) as m
   ),
   weighted as (
-    select e.number, e.entity_id, e.is_mentioned, e.alias_confidence,
+    select e.number, e.entity_id, e.is_mentioned and not e.is_conflicting as is_mentioned,
+           e.alias_confidence,
            e.alias_confidence * (1 + 4 * e.shared + e.recency)
            * case when e.is_own_name then 2 else 1 end
            * case
@@ -122,7 +121,7 @@ begin
                else 0.25
              end as weight
     from   evidence e
-    where  e.is_mentioned or e.shared >= 2 or not e.is_conflicting
+    where  e.shared >= 2 or not e.is_conflicting
   ),
   ranked as (
     select w.number, w.entity_id,
@@ -141,15 +140,15 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._resolve_names is
-'The entity that each name means, for names of several entities or of one of another kind; n '
-'counts the names from 1. Among the candidates of _alias_candidates() the one with the highest '
-'weight is taken: confidence in the alias x (1 + 4 s + r) x k, doubled where it is the entity''s '
-'own name. s: number of other entities of the fact among its co-mentions. r = 0.5 ^ (days / 30) '
-'between its latest mention and the fact. k: 1 for the same kind, 0.5 where one is unknown, 0.25 '
-'for another kind, which requires s >= 2. Ties: the higher confidence in the alias, then the older '
-'entity. confidence is the share of the weights; entity_id is null where no candidate is left. A '
-'name is left out where the fact already mentions one of the candidates: by its full name, or from '
-'an earlier retain().';
+'The entity that each name means, for names of several entities or of one of a kind that '
+'excludes its own; n counts the names from 1. Among the candidates of _alias_candidates() the '
+'one with the highest weight is taken: confidence in the alias x (1 + 4 s + r) x k, doubled '
+'where it is the entity''s own name. s: number of other entities of the fact among its '
+'co-mentions. r = 0.5 ^ (days / 30) between its latest mention and the fact. k: 1 for the same '
+'kind, 0.25 for one that excludes it (_kinds_conflict()), which requires s >= 2, 0.5 for any '
+'other. Ties: the higher confidence in the alias, then the older entity. confidence is the share '
+'of the weights; entity_id is null where no candidate is left. A name is left out where the fact '
+'already mentions one of the candidates: by its full name, or from an earlier retain().';
 
 create or replace function pgrecall_internal._store_entities(
   bank text, facts pgrecall_internal.fact_row[])

@@ -431,9 +431,6 @@ begin
   locked := pgrecall_internal._pin_model(locked, facts, model);
   fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
   perform pgrecall_internal._check_quarantine(locked, fact_rows);
-  if locked.source_trust <> '{}' then
-    fact_rows := pgrecall_internal._without_claims(locked, fact_rows);
-  end if;
   perform pgrecall_internal._lock_names(bank, fact_rows, mode);
   select s.weighted_length, s.document_count into average, counted
   from   pgrecall_internal.statistics s

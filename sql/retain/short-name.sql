@@ -27,13 +27,7 @@ declare
             where  a.bank_id = _store_short_names.bank and a.alias = e.alias
             limit  1) is null);
   fresh   pgrecall_internal.fact_name[];
-  sources jsonb := (select b.source_trust from pgrecall.bank b
-                    where  b.bank_id = _store_short_names.bank);
-  trusted text[] := case when sources <> '{}' then array(
-    select distinct e.alias
-    from   unnest(facts) as f
-    cross  join lateral unnest(f.names) as e
-    where  pgrecall_internal._trust(sources, f.source_id) = 1) end;
+  trusted text[];
 begin
   -- Most facts name who is known.
   if unknown = '{}' then
@@ -76,6 +70,13 @@ begin
   if fresh is null then
     return;
   end if;
+  trusted := array(
+    select distinct e.alias
+    from   pgrecall.bank b
+    cross  join unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+    where  b.bank_id = _store_short_names.bank
+      and  pgrecall_internal._trust(b.source_trust, f.source_id) = 1);
   -- Who was known by a short name alone is now known by the full one.
   with short as (
     select f.alias, f.name, a.entity_id, p.part
@@ -95,7 +96,7 @@ begin
     ) as e
     where  pgrecall_internal._has_full_name(f.name)
       -- A stranger renames nobody.
-      and  f.alias = any (trusted) is not false
+      and  f.alias = any (trusted)
       and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
       and  not pgrecall_internal._kinds_part(e.kind_class, f.kind_class)
       and  ('person' in (e.kind_class, f.kind_class) or p.part = any (f.aliases))

@@ -114,10 +114,12 @@ create type pgrecall.pending_text as (
   context   text
 );
 comment on type pgrecall.pending_text is
-'A row of reembed_pending(), a text to embed. memory_id: the memory it belongs to. kind: text for '
-'the memory itself, question for a question that it answers. ordinal: number of the question, from '
-'0. text: what to embed. context: that of the memory, for embedders that read it; null for what is '
-'not the memory itself.';
+'A row of reembed_pending(), embed_pending() and the like, a text to embed. memory_id: the '
+'memory it belongs to. kind: text for the memory itself, question for a question that it '
+'answers, relation for the words of a kind of relation that it states, name for a name in it '
+'that may be short for another one. ordinal: number of the question, from 0. text: what to '
+'embed. context: that of the memory, for embedders that read it; null for what is not the memory '
+'itself.';
 
 create type pgrecall.stored_embedding as (
   index     integer,

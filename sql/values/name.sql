@@ -125,10 +125,13 @@ create or replace function pgrecall_internal._kinds_conflict(name text, kind tex
 returns boolean
 language sql immutable parallel safe
 return coalesce(
-  kind <> other
-  and ('person' in (kind, other) or strpos(name, ' ') = 0)
-  and (pgrecall_internal._is_known_kind(kind) and pgrecall_internal._is_known_kind(other)
-       or 'person' in (kind, other) and strpos(name, ' ') = 0),
+  kind <> other and case
+    when strpos(name, ' ') = 0
+      then 'person' in (kind, other)
+           or pgrecall_internal._is_known_kind(kind) and pgrecall_internal._is_known_kind(other)
+    else 'person' in (kind, other)
+         and pgrecall_internal._is_known_kind(kind) and pgrecall_internal._is_known_kind(other)
+  end,
   false);
 comment on function pgrecall_internal._kinds_conflict is
 'Whether two kinds, as _kind_class() returns them, tell apart two entities of a name. Who extracts '

@@ -97,7 +97,7 @@ class FactBatch:
             for fact in facts
             for entity in fact.get("entities") or ()
         )
-        return LISTINGS[1:] if has_bare_names else ()
+        return (calls.retain.names_pending,) if has_bare_names else ()
 
     def stored_call(self, bank: str) -> Call[StoredEmbedding, list[StoredEmbedding]]:
         """Return the call that asks for stored embeddings."""
