@@ -1,8 +1,9 @@
 -- Short names: who is meant by a part of a name, "Ana" for Ana Silva.
 --
 -- Where kinds say that a name is one of a person, _store_short_names() decides, as part of
--- retain(). Where none do, "Ana" and "Ana Silva" look like "Rome" and "Ancient Rome", and two
--- entities are stored. Embeddings of the names tell people from all else (_person_direction()), so
+-- retain(). Where none do, "Ana" and "Ana Silva" look like "Rome" and "Ancient Rome"; nor do words
+-- tell whether Ana, an engineer, is a person, or Ana, a boat. Two entities are stored. Embeddings
+-- of names tell people from all else (_person_direction()), also for the full names of a kind, so
 -- such pairs are decided afterwards: names_pending() lists the names, embed_store() takes their
 -- embeddings, as it does those of facts, and _merge_short_names() merges the one with the other.
 -- What it is not sure of stays two entities.
@@ -199,7 +200,8 @@ comment on function pgrecall_internal._store_short_names is
 
 create or replace function pgrecall_internal._short_names_in_doubt(
   bank text, entity_ids bigint[])
-returns table (short_id bigint, short_name text, entity_id bigint, name text, kind_class text)
+returns table (
+  short_id bigint, short_name text, short_kind text, entity_id bigint, name text, kind_class text)
 language plpgsql stable parallel safe rows 10
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -209,7 +211,8 @@ as $$
 begin
   return query
   with asked as materialized (
-    select e.entity_id, e.name, pgrecall.normalised_name(e.name) as alias
+    select e.entity_id, e.name, pgrecall_internal._kind_class(e.kind) as kind_class,
+           pgrecall.normalised_name(e.name) as alias
     from   unnest(entity_ids) as u(id)
     cross  join lateral (
       select x.entity_id, x.name, x.kind
@@ -217,12 +220,15 @@ begin
       where  x.bank_id = _short_names_in_doubt.bank and x.entity_id = u.id
       limit  1
     ) as e
-    where  pgrecall_internal._kind_class(e.kind) is null and e.name !~ '^[[:lower:]]'
+    where  pgrecall_internal._may_be_person(pgrecall_internal._kind_class(e.kind))
+      and  e.name !~ '^[[:lower:]]'
   ),
   short as materialized (
-    select a.entity_id, a.name, a.alias from asked a where a.alias ~ '^[[:alpha:]]{2,}$'
+    select a.entity_id, a.name, a.alias, a.kind_class
+    from   asked a
+    where  a.alias ~ '^[[:alpha:]]{2,}$'
     union
-    select e.entity_id, e.name, p.part
+    select e.entity_id, e.name, p.part, pgrecall_internal._kind_class(e.kind)
     from   asked a
     cross  join lateral unnest(pgrecall_internal._name_ends(a.alias)) as p(part)
     cross  join lateral (
@@ -239,12 +245,12 @@ begin
     ) as e
     where  pgrecall_internal._has_full_name(a.name) and p.part ~ '^[[:alpha:]]{2,}$'
       and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
-      and  pgrecall_internal._kind_class(e.kind) is null
+      and  pgrecall_internal._may_be_person(pgrecall_internal._kind_class(e.kind))
   )
-  select p.entity_id, p.name, p.full_id, p.full_name, p.kind_class
+  select p.entity_id, p.name, p.short_kind, p.full_id, p.full_name, p.kind_class
   from (
-    select s.entity_id, s.name, f.entity_id as full_id, f.name as full_name, f.kind_class,
-           count(*) over (partition by s.entity_id) as sharers
+    select s.entity_id, s.name, s.kind_class as short_kind, f.entity_id as full_id,
+           f.name as full_name, f.kind_class, count(*) over (partition by s.entity_id) as sharers
     from   short s
     cross  join lateral (
       select distinct x.entity_id
@@ -257,7 +263,7 @@ begin
       limit  1
     ) as f
     where  pgrecall_internal._has_full_name(f.name) and f.name !~ '\d'
-      and  not pgrecall_internal._kinds_part('person', f.kind_class)
+      and  pgrecall_internal._may_be_person(f.kind_class)
   ) as p
   where  p.sharers <= 3
     -- A fact that names both tells them apart.
@@ -268,8 +274,31 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._short_names_in_doubt is
-'Entities of unknown kind that go by one word, each with those, at most three, whose names begin '
-'or end with it and that may be people; of entity_ids on either side. Not where a fact names both.';
+'Entities that go by one word, each with those, at most three, whose names begin or end with it; '
+'all may be people by their kinds, and are of entity_ids on either side. Not where a fact names '
+'both.';
+
+create or replace function pgrecall_internal._full_names_of_kind(bank text, kind_class text)
+returns table (entity_id bigint, name text)
+language sql stable parallel safe rows 5
+begin atomic
+  -- Called in a from clause, so that it is inlined.
+  select e.entity_id, e.name
+  from (
+    select x.entity_id, x.name, x.kind
+    from   pgrecall.entity x
+    where  x.bank_id = _full_names_of_kind.bank
+    order  by x.entity_id desc
+    limit  1000
+  ) as e
+  where  pgrecall_internal._kind_class(e.kind) = _full_names_of_kind.kind_class
+    and  pgrecall_internal._has_full_name(e.name) and e.name !~ '\d'
+  order  by e.entity_id desc
+  limit  5;
+end;
+comment on function pgrecall_internal._full_names_of_kind is
+'Names of several words of a kind, as _kind_class() returns it, five of the newest thousand: they '
+'tell whether it is one of people, an engineer, or not, a boat.';
 
 create or replace function pgrecall.names_pending(
   bank text, model text default null, memory_ids bigint[] default null)
@@ -318,19 +347,29 @@ begin
     return;
   end if;
   return query
-  select m.memory_id, 'name'::text, 0::smallint, n.name, null::text
-  from (
-    select u.name, max(u.id) as entity_id
+  with pair as materialized (
+    select p.*
     from (
       select d.*, bool_or(d.short_id = any (found) or d.entity_id = any (found))
                     over (partition by d.short_id) as is_new
       from   pgrecall_internal._short_names_in_doubt(names_pending.bank, found) as d
     ) as p
-    cross  join lateral (
-      values (p.short_id, p.short_name), (p.entity_id, p.name)
+    where  p.is_new
+  )
+  select m.memory_id, 'name'::text, 0::smallint, n.name, null::text
+  from (
+    select u.name, max(u.id) as entity_id
+    from (
+      select p.short_id, p.short_name from pair p
+      union  all
+      -- About whom it is known to be a person, nothing is in doubt.
+      select p.entity_id, p.name from pair p where p.kind_class is distinct from 'person'
+      union  all
+      select w.entity_id, w.name
+      from  (select distinct p.short_kind from pair p where p.short_kind <> 'person') as k
+      cross  join lateral pgrecall_internal._full_names_of_kind(
+                            names_pending.bank, k.short_kind) as w
     ) as u(id, name)
-    -- About whom it is known to be a person, nothing is in doubt.
-    where  p.is_new and (u.id = p.short_id or p.kind_class is distinct from 'person')
     group  by u.name
     order  by 2 desc
     limit  1000
@@ -345,13 +384,15 @@ begin
 end;
 $$;
 comment on function pgrecall.names_pending is
-'Names of entities of unknown kind of which one may be short for the other, "Ana" and "Ana Silva", '
-'each at a fact that mentions it, at most 1,000. Pass embeddings of them to embed_store(): where '
-'these say that both are names of a person, and of one person only, the short name becomes an '
-'alias of the other, and the two entities one. memory_ids: only such with an entity that no other '
-'fact names; null: with one of the newest 10,000. None where model is another one than that of the '
-'bank, where the role may not delete entities, nor where it is not known how names of people look '
-'in the embeddings: it is of pgrecall-small-2. Errors: RC001.';
+'Names of entities of which one may be short for the other, "Ana" and "Ana Silva", where their '
+'kinds do not say so, each at a fact that mentions it, at most 1,000. Pass embeddings of them to '
+'embed_store(): where these say that both are names of a person, and of one person only, the short '
+'name becomes an alias of the other, and the two entities one. Whether an engineer is a person, '
+'and a boat is not, say up to five full names of the kind, which are listed, too. memory_ids: only '
+'such with an entity that no other fact names; null: with one of the newest 10,000. None where '
+'model is another one than that of the bank, where the role may not delete entities, nor where it '
+'is not known how names of people look in the embeddings: it is of pgrecall-small-2. Errors: '
+'RC001.';
 
 create or replace function pgrecall_internal._merge_short_names(
   bank pgrecall.bank, names text[], embeddings halfvec[])
@@ -370,6 +411,15 @@ begin
                u.embedding, pgrecall_internal._person_direction(bank)) as odds
       from   unnest(names, embeddings) as u(name, embedding)
     ),
+    -- Whether a kind is one of people, by the full names that have it.
+    kind as materialized (
+      select pgrecall_internal._kind_class(e.kind) as kind_class, avg(j.odds) as odds
+      from   judged j
+      join   pgrecall.entity_alias a on a.bank_id = bank.bank_id and a.alias = j.alias
+      join   pgrecall.entity e on e.bank_id = bank.bank_id and e.entity_id = a.entity_id
+      where  pgrecall_internal._has_full_name(j.name)
+      group  by 1
+    ),
     person as (
       select d.short_id, d.entity_id, count(*) over (partition by d.short_id) as meant
       from   pgrecall_internal._short_names_in_doubt(
@@ -381,7 +431,9 @@ begin
              ) as d
       join   judged s on s.name = d.short_name
       left   join judged f on f.name = d.name
-      where (d.kind_class = 'person' and s.odds > -0.5
+      left   join kind k on k.kind_class = d.short_kind
+      where (coalesce(d.short_kind, 'person') = 'person' or k.odds > 1)
+        and ('person' in (d.short_kind, d.kind_class) and s.odds > -0.5
              or s.odds + f.odds > 2 and least(s.odds, f.odds) > -0.5)
         -- A stranger renames nobody.
         and (bank.source_trust = '{}' or exists (
@@ -404,5 +456,6 @@ $$;
 comment on function pgrecall_internal._merge_short_names is
 'Merges entities that go by a short name with the one person whom it means, of the names whose '
 'embeddings are given: those for which the odds of both being names of people, multiplied, are '
-'above e^2, and neither is below e^-0.5; to a name that only strangers give nothing is merged. The '
-'bank must be locked.';
+'above e^2, and neither is below e^-0.5; and of the full names of their kind, if it is no known '
+'one, in the mean above e. To a name that only strangers give nothing is merged. The bank must be '
+'locked.';

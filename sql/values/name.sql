@@ -121,6 +121,13 @@ return coalesce(kind in ('person', 'organisation', 'place', 'product'), false);
 comment on function pgrecall_internal._is_known_kind is
 'Whether a kind, as _kind_class() returns it, is one of four that exclude each other.';
 
+create or replace function pgrecall_internal._may_be_person(kind text)
+returns boolean
+language sql immutable parallel safe
+return coalesce(kind = 'person' or not pgrecall_internal._is_known_kind(kind), true);
+comment on function pgrecall_internal._may_be_person is
+'Whether who has a kind, as _kind_class() returns it, may be a person; inlined.';
+
 create or replace function pgrecall_internal._kinds_conflict(name text, kind text, other text)
 returns boolean
 language sql immutable parallel safe

@@ -141,6 +141,67 @@ def test_the_kind_of_a_full_name_may_be_in_any_words(bank: Connection) -> None:
     assert known(bank) == ["Ana Silva"]
 
 
+# of kinds in any words
+
+
+def named(name: str, kind: str) -> dict[str, str]:
+    return {"name": name, "kind": kind}
+
+
+@pytest.mark.parametrize(("odds", "is_one"), [(1.1, True), (0.9, False)])
+@pytest.mark.parametrize("is_short_first", [True, False])
+def test_full_names_of_a_kind_tell_whether_it_is_of_people(
+    bank: Connection, odds: float, is_one: bool, is_short_first: bool
+) -> None:
+    retain(bank, [about("a", named("Bo Lind", "Mate")), about("b", named("Cy Roe", "mate"))])
+    names = [named("Ana", "mate"), named("Ana Silva", "person")]
+    for n, name in enumerate(names if is_short_first else names[::-1]):
+        retain(bank, [about(f"fact {n}", name)])
+
+    judge(bank, {"Ana": 3, "Bo Lind": odds + 5, "Cy Roe": odds - 5})
+
+    assert known(bank) == [*([] if is_one else ["Ana"]), "Ana Silva", "Bo Lind", "Cy Roe"]
+
+
+def test_a_kind_without_full_names_is_of_no_people(bank: Connection) -> None:
+    retain(bank, [
+        about("a", named("Ana", "mate")),
+        about("b", named("Ana Silva", "person")),
+        about("c", named("Bo", "mate"), named("Ana 2", "mate"), named("Ana Lind", "captain")),
+    ])  # fmt: skip
+
+    judge(bank, {"Ana": 9, "Ana Lind": -3})
+
+    assert known(bank) == ["Ana", "Ana 2", "Ana Lind", "Ana Silva", "Bo"]
+
+
+def test_a_full_name_tells_its_own_kind(bank: Connection) -> None:
+    retain(bank, [about("a", named("Ana", "mate")), about("b", named("Ana Silva", "mate"))])
+
+    judge(bank, {"Ana": 3, "Ana Silva": 3})
+
+    assert known(bank) == ["Ana Silva"]
+
+
+def test_five_full_names_of_a_kind_are_enough(bank: Connection) -> None:
+    retain(bank, [about("a", named("Ana", "mate")), about("b", named("Ana Silva", "person"))])
+    retain(bank, [about("c", *(named(f"Bo {x}ind", "mate") for x in "ABCDEF"))])
+
+    assert pending(bank) == ["Ana", "Bo Bind", "Bo Cind", "Bo Dind", "Bo Eind", "Bo Find"]
+
+
+def test_beside_a_boat_a_person_is_meant_by_the_short_name(bank: Connection) -> None:
+    retain(bank, [about("a", named("Ana", "boat")), about("b", named("Sea Lily", "boat"))])
+    retain(bank, [about("c", named("Ana Silva", "person"))])
+    retain(bank, [about("d", named("Ana", "person"))])
+
+    judge(bank, {"Ana": 3, "Sea Lily": -3})
+
+    assert rows(bank, "select name, kind from pgrecall.entity order by 1") == [
+        ("Ana", "boat"), ("Ana Silva", "person"), ("Sea Lily", "boat"),
+    ]  # fmt: skip
+
+
 def test_relations_lead_on_from_a_short_name(bank: Connection) -> None:
     retain(bank, [
         about("a", relations=[{"from": "Bo", "kind": "knows", "to": "Ana Silva"}]),
@@ -249,10 +310,14 @@ def test_a_role_that_may_only_add_is_asked_nothing(bank: Connection) -> None:
 
 
 def test_names_are_found_by_indexes(bank: Connection) -> None:
-    (memory_id, *_) = retain(bank, [about("a", "Ana"), about("b", "Ana Silva")])
+    (memory_id, *_) = retain(bank, [
+        about("a", named("Ana", "mate")),
+        about("b", "Ana Silva"),
+        about("c", named("Bo Lind", "mate")),
+    ])  # fmt: skip
 
     with counted_scans(bank) as scans:
-        assert pending(bank, memory_id) == ["Ana", "Ana Silva"]
+        assert pending(bank, memory_id) == ["Ana", "Ana Silva", "Bo Lind"]
 
     tables = {"entity", "entity_alias", "mention", "memory"}
     assert tables.isdisjoint(scans), scans
@@ -262,13 +327,11 @@ def test_names_are_found_by_indexes(bank: Connection) -> None:
     ("entities", "relations", "listings"),
     [
         ([], [], ()),
-        ([{"name": "Ana", "kind": "person"}], [], ()),
         (["Ana"], [], LISTINGS[1:]),
-        ([{"name": "Ana"}], [], LISTINGS[1:]),
         ([], [{"from": "Ana", "kind": "knows", "to": "Bo"}], LISTINGS),
     ],
 )
-def test_the_client_asks_only_where_a_name_has_no_kind(
+def test_the_client_asks_only_where_there_are_names(
     entities: list[Any], relations: list[Any], listings: Any
 ) -> None:
     settings = Settings(None, None, timezone.utc, None)

@@ -91,13 +91,7 @@ class FactBatch:
         facts = [] if self._failed else [fact for fact in self.facts if isinstance(fact, dict)]
         if any(fact.get("relations") for fact in facts):
             return LISTINGS
-        # A name without a kind may be short for another one.
-        has_bare_names = any(
-            not (isinstance(entity, dict) and entity.get("kind"))
-            for fact in facts
-            for entity in fact.get("entities") or ()
-        )
-        return (calls.retain.names_pending,) if has_bare_names else ()
+        return LISTINGS[1:] if any(fact.get("entities") for fact in facts) else ()
 
     def stored_call(self, bank: str) -> Call[StoredEmbedding, list[StoredEmbedding]]:
         """Return the call that asks for stored embeddings."""
