@@ -139,7 +139,8 @@ create type pgrecall.preparation as (
   embedding_model  text,
   next_model       text,
   prefer           text,
-  diversity        double precision
+  diversity        double precision,
+  about_text       text
 );
 create type pgrecall.neighbour as (
   neighbour_id bigint,
@@ -198,6 +199,7 @@ create type pgrecall_internal.request as (
   options       jsonb,
   query         text,
   embedding     halfvec,
+  about_vector  halfvec,
   hypothetical  halfvec,
   during        tstzrange,
   fact_types    text[],

@@ -1219,11 +1219,13 @@ create type pgrecall.preparation as (
   embedding_model  text,
   next_model       text,
   prefer           text,
-  diversity        double precision
+  diversity        double precision,
+  about_text       text
 );
 comment on type pgrecall.preparation is
 'The row of prepare_recall(): what is needed before a question is embedded. prefer, diversity: '
-'these options of the bank; null: it has none.';
+'these options of the bank; null: it has none. about_text: what to embed for option '
+'about_embedding; null: nothing.';
 
 create type pgrecall.neighbour as (
   neighbour_id bigint,
@@ -1322,6 +1324,7 @@ create type pgrecall_internal.request as (
   options       jsonb,
   query         text,
   embedding     halfvec,
+  about_vector  halfvec,
   hypothetical  halfvec,
   during        tstzrange,
   fact_types    text[],
@@ -1346,12 +1349,13 @@ create type pgrecall_internal.request as (
 );
 comment on type pgrecall_internal.request is
 'One recall, checked and resolved: the argument of every arm. options: every option with its '
-'value. query: trimmed and normalised. fact_types: those to search now; all_types: those to search '
-'when that finds too little; is_whole: these are all that the bank has. visible_sql: the filter, '
-'the window and as_of as a predicate over alias m of memory. arms: those asked for; null: all that '
-'apply. lexemes, memory_terms and message_terms are null where no arm searches for words. note: '
-'how the types were narrowed or widened. found: the arms that found something so far; null in an '
-'arm that is called alone. about: memories that mention whom the query names, see _about().';
+'value. query: trimmed and normalised. about_vector: option about_embedding. fact_types: those to '
+'search now; all_types: those to search when that finds too little; is_whole: these are all that '
+'the bank has. visible_sql: the filter, the window and as_of as a predicate over alias m of '
+'memory. arms: those asked for; null: all that apply. lexemes, memory_terms and message_terms are '
+'null where no arm searches for words. note: how the types were narrowed or widened. found: the '
+'arms that found something so far; null in an arm that is called alone. about: memories that '
+'mention whom the query names, see _about().';
 
 create type pgrecall_internal.arm_result as (
   is_run     boolean,
@@ -4919,6 +4923,10 @@ begin atomic
        'Time after which no further arm begins; the arms that ran answer. An arm waits for a lock '
        'for at most a quarter of it. A running arm goes on; statement_timeout ends the statement.',
        null, null, null, true),
+      ('about_embedding', 'embedding', null, 'numbers, as many as embedding has',
+       'Embedding of the query without names, about_text of prepare_recall(): compares the facts '
+       'about those whom the query names with each other. Only with an embedding.',
+       null, null, null, false),
       ('hypothetical', 'embedding', null, 'numbers, as many as embedding has',
        'Embedding of a hypothetical answer (HyDE), which is searched with too.',
        null, null, null, false),
@@ -7080,8 +7088,38 @@ comment on function pgrecall.query_entities is
 'called so; so does "silva" in a query without capitals, if few other facts have the word. "Anna '
 'Silva" means her, too, where no fact has the word Anna. Errors: RC001.';
 
-create or replace function pgrecall_internal._without_names(bank pgrecall.bank, query text)
+create or replace function pgrecall_internal._without_parts(
+  config text, query text, starts integer[], ends integer[])
 returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  kept text := '';
+  upto integer := 0;  -- up to here all is kept or left out
+begin
+  for n in 1 .. coalesce(cardinality(starts), 0) loop
+    kept := kept || substr(query, upto + 1, greatest(0, starts[n] - upto - 1));
+    upto := greatest(upto, ends[n]);
+  end loop;
+  if upto = 0 then
+    return _without_parts.query;
+  end if;
+  kept := kept || substr(query, upto + 1);
+  kept := regexp_replace(kept, '\(\s*\)|\[\s*\]|"\s*"|“\s*”|«\s*»', ' ', 'g');
+  kept := regexp_replace(kept, '\s+', ' ', 'g');
+  kept := regexp_replace(kept, ' ([?!.,;:]+)(?=\s|$)', '\1', 'g');
+  kept := regexp_replace(kept, '^[\s?!.,;:]+|\s+$', '', 'g');
+  -- Only stop words are left ("Who is?"): an embedding of them would match anything.
+  return case when to_tsvector(config::regconfig, kept) = '' then query else kept end;
+end;
+$$;
+comment on function pgrecall_internal._without_parts is
+'A query without what stands from each of starts to the end in the same place, both counted from 1 '
+'and in the order of starts; whole where only stop words would be left.';
+
+create or replace function pgrecall_internal._without_names(
+  bank pgrecall.bank, query text, out embedded_text text, out about_text text)
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -7090,73 +7128,75 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
+  few   constant bigint := 3;
   rare  bigint;
   names pgrecall_internal.named_entity[];
-  span  record;
-  kept  text := '';
-  upto  integer := 0;  -- up to here all is kept or left out
+  common_starts integer[];
+  common_ends   integer[];
+  starts integer[];
+  ends   integer[];
 begin
   perform pgrecall_internal._check_text('query', query);
   query := pgrecall_internal._normalised(query);
+  embedded_text := query;
   names := array(
     select (n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at, null)
              ::pgrecall_internal.named_entity
     from   pgrecall_internal._query_names(bank.bank_id, _without_names.query) as n);
   if names = '{}' then
-    return _without_names.query;
+    return;
   end if;
   rare := coalesce((
     select s.document_count / 20
     from   pgrecall_internal.statistics s
     where  s.bank_id = bank.bank_id and s.kind = 'memory'), 0);
-  for span in
+  select array_agg(x.starts_at order by x.starts_at, x.ends_at) filter (where x.mentions > rare),
+         array_agg(x.ends_at order by x.starts_at, x.ends_at) filter (where x.mentions > rare),
+         array_agg(x.starts_at order by x.starts_at, x.ends_at),
+         array_agg(x.ends_at order by x.starts_at, x.ends_at)
+  into   common_starts, common_ends, starts, ends
+  from (
     select n.starts_at - (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as starts_at,
            n.ends_at + coalesce(length((
              regexp_match(substr(query, n.ends_at, 4),
                           '^.([''’][sS])(?![[:alnum:]])'))[1]), 0)
            + (substr(query, n.ends_at, 3) ~ '^[sxzSXZ][''’](?![[:alnum:]])')::integer
-             as ends_at
+             as ends_at,
+           proper.mentions
     from   unnest(names) as n
     cross  join lateral (
-      select from pgrecall.entity e
-      where  e.bank_id = bank.bank_id and e.entity_id = n.entity_id
-        -- A rare name is what the question is about: an embedding of the rest finds anything. A
-        -- name that every twentieth fact mentions distinguishes nothing.
-        and  (select count(*)
+      select (select count(*)
               from (
                 select from pgrecall.mention m
                 where  m.bank_id = bank.bank_id and m.entity_id = n.entity_id
-                limit  rare + 1
-              ) as bounded) > rare
+                limit  greatest(rare, few) + 1
+              ) as bounded) as mentions
+      from   pgrecall.entity e
+      where  e.bank_id = bank.bank_id and e.entity_id = n.entity_id
         -- A name in lower case ("pricing model") is part of the subject: it stays.
         and  (e.name <> lower(e.name) or e.name = upper(e.name) or e.kind = 'person')
       limit  1
     ) as proper
-    -- A part of an identifier is not a word of its own.
-    where  substr(left(query, n.starts_at - 1), greatest(n.starts_at - 2, 1))
+    -- A rare name is what the question is about: an embedding of the rest finds anything, unless
+    -- facts about whom it names are compared alone. A name that every twentieth fact mentions
+    -- distinguishes nothing.
+    where  proper.mentions > least(rare, few)
+      -- A part of an identifier is not a word of its own.
+      and  substr(left(query, n.starts_at - 1), greatest(n.starts_at - 2, 1))
              !~ '[[:alnum:]][-_.@:+#]'
       and  substr(query, n.ends_at + 1, 2) !~ '^[-_.@:+#][[:alnum:]]'
-    order  by 1, 2
-  loop
-    kept := kept || substr(query, upto + 1, greatest(0, span.starts_at - upto - 1));
-    upto := greatest(upto, span.ends_at);
-  end loop;
-  if upto = 0 then
-    return _without_names.query;
+  ) as x;
+  embedded_text := pgrecall_internal._without_parts(
+    bank.text_search_config, query, common_starts, common_ends);
+  if cardinality(starts) > coalesce(cardinality(common_starts), 0) then
+    about_text := nullif(pgrecall_internal._without_parts(
+      bank.text_search_config, query, starts, ends), query);
   end if;
-  kept := kept || substr(query, upto + 1);
-  kept := regexp_replace(kept, '\(\s*\)|\[\s*\]|"\s*"|“\s*”|«\s*»', ' ', 'g');
-  kept := regexp_replace(kept, '\s+', ' ', 'g');
-  kept := regexp_replace(kept, ' ([?!.,;:]+)(?=\s|$)', '\1', 'g');
-  kept := regexp_replace(kept, '^[\s?!.,;:]+|\s+$', '', 'g');
-  -- Only stop words are left ("Who is?"): an embedding of them would match anything.
-  if to_tsvector(bank.text_search_config::regconfig, kept) = '' then
-    return _without_names.query;
-  end if;
-  return kept;
 end;
 $$;
-comment on function pgrecall_internal._without_names is 'Worker of without_names().';
+comment on function pgrecall_internal._without_names is
+'Worker of without_names(). about_text: without the names that more than three facts mention, too; '
+'null where that is the same, or only stop words would be left.';
 
 create or replace function pgrecall.without_names(bank text, query text)
 returns text
@@ -7164,7 +7204,8 @@ language plpgsql stable parallel safe
 set search_path from current
 as $$
 begin
-  return pgrecall_internal._without_names(pgrecall_internal._bank(bank), query);
+  return (pgrecall_internal._without_names(
+            pgrecall_internal._bank(bank), query)).embedded_text;
 end;
 $$;
 comment on function pgrecall.without_names is
@@ -7617,6 +7658,9 @@ begin
   if request.options ->> 'hypothetical' is not null then
     request.hypothetical := pgrecall_internal._to_halfvec(request.options ->> 'hypothetical');
   end if;
+  if request.options ->> 'about_embedding' is not null then
+    request.about_vector := pgrecall_internal._to_halfvec(request.options ->> 'about_embedding');
+  end if;
   is_expanded := 'array' in (jsonb_typeof(request.options -> 'keys'),
                              jsonb_typeof(request.options -> 'terms'));
   during := coalesce(
@@ -7643,8 +7687,14 @@ begin
     request.hypothetical := pgrecall_internal._checked_embedding(
       request.bank, 'hypothetical', request.hypothetical, model);
   end if;
+  if request.about_vector is not null then
+    request.about_vector := pgrecall_internal._checked_embedding(
+      request.bank, 'about_embedding', request.about_vector, model);
+  end if;
   if (request.bank).embedding_mean is not null then
     request.embedding := pgrecall_internal._centred(request.bank, 'embedding', embedding);
+    request.about_vector := pgrecall_internal._centred(
+      request.bank, 'about_embedding', request.about_vector);
     request.hypothetical := pgrecall_internal._centred(
       request.bank, 'hypothetical', request.hypothetical);
   end if;
@@ -8505,30 +8555,44 @@ begin
   end loop;
 
   if about.memory_ids is not null then
+    -- By the query without names, which say nothing about what is asked of those they name. The
+    -- best of these facts is then as near as the best by the whole query.
     select coalesce(array_agg(u.id order by u.score desc, u.id desc), '{}'),
            coalesce(array_agg(u.score order by u.score desc, u.id desc), '{}')
     into   memory_ids, scores
     from (
       select x.id, max(x.score) as score
       from (
-        select * from unnest(memory_ids, scores) as f(id, score)
+        select f.id, f.score
+        from   unnest(memory_ids, scores) as f(id, score)
+        where  request.about_vector is null or f.id <> all (about.memory_ids)
         union all
-        -- Vectors are read in one scan: one for each memory takes four times as long.
-        (select a.id, max(a.score)
+        (select n.id, n.score
          from (
-           select w.id, w.weight, null::double precision as score
-           from   unnest(about.memory_ids, about.weights) as w(id, weight)
-           union all
-           select e.memory_id, null, pgrecall_internal._similarity(
-                    1 - (e.embedding <=> _semantic_search.embedding), low, high)
-           from   pgrecall.embedding e
-           where  e.bank_id = bank.bank_id and e.memory_id = any (about.memory_ids)
-             and  e.model = searched
-             and  array_position(request.fact_types, e.fact_type) is not null
-         ) as a
-         group  by a.id
-         order  by max(a.score) * (1 + named_boost * max(a.weight)) desc nulls last
-         limit  (depth + 1) / 2)
+           select a.id, max(a.weight) as weight,
+                  coalesce(
+                    max(a.nameless) + max(max(a.score)) over () - max(max(a.nameless)) over (),
+                    max(a.score)) as score
+           from (
+             select w.id, w.weight, null::double precision as score,
+                    null::double precision as nameless
+             from   unnest(about.memory_ids, about.weights) as w(id, weight)
+             union all
+             -- Vectors are read in one scan: one for each memory takes four times as long.
+             select e.memory_id, null,
+                    pgrecall_internal._similarity(
+                      1 - (e.embedding <=> _semantic_search.embedding), low, high),
+                    pgrecall_internal._similarity(
+                      1 - (e.embedding <=> request.about_vector), low, high)
+             from   pgrecall.embedding e
+             where  e.bank_id = bank.bank_id and e.memory_id = any (about.memory_ids)
+               and  e.model = searched
+               and  array_position(request.fact_types, e.fact_type) is not null
+           ) as a
+           group  by a.id
+         ) as n
+         order  by n.score * (1 + named_boost * n.weight) desc nulls last
+         limit  case when request.about_vector is null then (depth + 1) / 2 else depth end)
       ) as x
       where  x.score >= floor
       group  by x.id
@@ -8684,6 +8748,7 @@ declare
   result pgrecall_internal.arm_result;
 begin
   request.embedding := request.hypothetical;
+  request.about_vector := null;
   result := pgrecall_internal._semantic_arm(request, before, is_planned);
   if is_planned and result.is_run then
     result.reason := 'a hypothetical answer is given';
@@ -18134,8 +18199,9 @@ comment on function pgrecall_internal._settled_states is
 -- bank, the end of the last conversation, its words for the latest and former states, which share
 -- of its recalls is to be logged, and the options that keep a reranker out.
 --
--- An embedding of the question without the names of entities finds more. The graph arm and option
--- named_boost match the names. Therefore a driver makes this call before the recall.
+-- An embedding of the question without the names of entities finds more: the graph arm and option
+-- named_boost match the names. Without rare names it compares the facts about whom these name.
+-- Therefore a driver makes this call before the recall.
 create or replace function pgrecall_internal._stemmed_language(config text)
 returns text
 language plpgsql stable parallel safe
@@ -18166,11 +18232,16 @@ language plpgsql stable parallel safe rows 1
 set search_path from current
 as $$
 declare
-  asked pgrecall.bank := pgrecall_internal._bank(bank);
+  asked      pgrecall.bank := pgrecall_internal._bank(bank);
+  about_text text;
 begin
+  if not asked.is_name_embedded then
+    select n.embedded_text, n.about_text
+    into   query, about_text
+    from   pgrecall_internal._without_names(asked, query) as n;
+  end if;
   return query
-  select case when asked.is_name_embedded then query
-              else pgrecall_internal._without_names(asked, query) end,
+  select prepare_recall.query,
          jsonb_strip_nulls(jsonb_build_object(
            'language', pgrecall_internal._stemmed_language(asked.text_search_config)))
            || asked.time_settings,
@@ -18183,7 +18254,8 @@ begin
          array(select jsonb_array_elements_text(asked.options -> 'latest_words')),
          array(select jsonb_array_elements_text(asked.options -> 'former_words')),
          asked.log_share, asked.embedding_model, asked.next_model,
-         asked.options ->> 'prefer', (asked.options ->> 'diversity')::double precision;
+         asked.options ->> 'prefer', (asked.options ->> 'diversity')::double precision,
+         about_text;
 end;
 $$;
 comment on function pgrecall.prepare_recall is
@@ -18192,7 +18264,9 @@ comment on function pgrecall.prepare_recall is
 'is that of text_search_config unless it is set; the end of the last conversation that was over at '
 'that time; latest_words and former_words of the bank, empty where it has none; its log_share; the '
 'model that it is searched by, and the model that it is being re-embedded with; its options prefer '
-'and diversity. Errors: RC001, 22023.';
+'and diversity; and about_text, the query without the names that more than three facts mention, to '
+'embed for option about_embedding: null where that is the text to embed, would be but stop words, '
+'or is_name_embedded is set. Errors: RC001, 22023.';
 
 -- recall/relevance.sql
 -- Relevance: how likely a row answers the query, so that a caller can detect that there is no

@@ -11,7 +11,7 @@ from typing import Literal, TypedDict
 
 ARGUMENTS = ("embedding", "fact_types", "tags", "filter", "top_k", "as_of", "model")
 TOP_K = 10
-EMBEDDINGS = frozenset(("hypothetical",))
+EMBEDDINGS = frozenset(("about_embedding", "hypothetical"))
 LISTS = frozenset(("arms", "former_words", "keys", "latest_words", "terms"))
 
 
@@ -19,6 +19,9 @@ class SqlOptions(TypedDict, total=False):
     """Options of a recall.
 
     Attributes:
+        about_embedding: Embedding of the query without names, about_text of prepare_recall():
+            compares the facts about those whom the query names with each other. Only with an
+            embedding. Range: numbers, as many as embedding has.
         arm_timeout: Time after which no further arm begins; the arms that ran answer. An arm waits
             for a lock for at most a quarter of it. A running arm goes on; statement_timeout ends
             the statement. Range: longer than 0.
@@ -120,6 +123,7 @@ class SqlOptions(TypedDict, total=False):
 
     """
 
+    about_embedding: Iterable[float] | str | Callable[[str], str] | None
     arm_timeout: timedelta | str | None
     arms: Sequence[str] | None
     budget: Literal["low", "mid", "high"] | None

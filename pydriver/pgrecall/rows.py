@@ -741,6 +741,8 @@ class Preparation:
         next_model: The model that it is being re-embedded with; None otherwise.
         prefer: Option prefer of the bank; None where it has none.
         diversity: Option diversity of the bank; None where it has none.
+        about_text: The query without any names of entities that several facts mention, for option
+            about_embedding; None where that is not needed.
 
     """
 
@@ -754,6 +756,7 @@ class Preparation:
     next_model: str | None
     prefer: str | None = None
     diversity: float | None = None
+    about_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

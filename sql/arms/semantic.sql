@@ -273,30 +273,44 @@ begin
   end loop;
 
   if about.memory_ids is not null then
+    -- By the query without names, which say nothing about what is asked of those they name. The
+    -- best of these facts is then as near as the best by the whole query.
     select coalesce(array_agg(u.id order by u.score desc, u.id desc), '{}'),
            coalesce(array_agg(u.score order by u.score desc, u.id desc), '{}')
     into   memory_ids, scores
     from (
       select x.id, max(x.score) as score
       from (
-        select * from unnest(memory_ids, scores) as f(id, score)
+        select f.id, f.score
+        from   unnest(memory_ids, scores) as f(id, score)
+        where  request.about_vector is null or f.id <> all (about.memory_ids)
         union all
-        -- Vectors are read in one scan: one for each memory takes four times as long.
-        (select a.id, max(a.score)
+        (select n.id, n.score
          from (
-           select w.id, w.weight, null::double precision as score
-           from   unnest(about.memory_ids, about.weights) as w(id, weight)
-           union all
-           select e.memory_id, null, pgrecall_internal._similarity(
-                    1 - (e.embedding <=> _semantic_search.embedding), low, high)
-           from   pgrecall.embedding e
-           where  e.bank_id = bank.bank_id and e.memory_id = any (about.memory_ids)
-             and  e.model = searched
-             and  array_position(request.fact_types, e.fact_type) is not null
-         ) as a
-         group  by a.id
-         order  by max(a.score) * (1 + named_boost * max(a.weight)) desc nulls last
-         limit  (depth + 1) / 2)
+           select a.id, max(a.weight) as weight,
+                  coalesce(
+                    max(a.nameless) + max(max(a.score)) over () - max(max(a.nameless)) over (),
+                    max(a.score)) as score
+           from (
+             select w.id, w.weight, null::double precision as score,
+                    null::double precision as nameless
+             from   unnest(about.memory_ids, about.weights) as w(id, weight)
+             union all
+             -- Vectors are read in one scan: one for each memory takes four times as long.
+             select e.memory_id, null,
+                    pgrecall_internal._similarity(
+                      1 - (e.embedding <=> _semantic_search.embedding), low, high),
+                    pgrecall_internal._similarity(
+                      1 - (e.embedding <=> request.about_vector), low, high)
+             from   pgrecall.embedding e
+             where  e.bank_id = bank.bank_id and e.memory_id = any (about.memory_ids)
+               and  e.model = searched
+               and  array_position(request.fact_types, e.fact_type) is not null
+           ) as a
+           group  by a.id
+         ) as n
+         order  by n.score * (1 + named_boost * n.weight) desc nulls last
+         limit  case when request.about_vector is null then (depth + 1) / 2 else depth end)
       ) as x
       where  x.score >= floor
       group  by x.id
@@ -452,6 +466,7 @@ declare
   result pgrecall_internal.arm_result;
 begin
   request.embedding := request.hypothetical;
+  request.about_vector := null;
   result := pgrecall_internal._semantic_arm(request, before, is_planned);
   if is_planned and result.is_run then
     result.reason := 'a hypothetical answer is given';

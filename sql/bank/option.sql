@@ -143,6 +143,10 @@ begin atomic
        'Time after which no further arm begins; the arms that ran answer. An arm waits for a lock '
        'for at most a quarter of it. A running arm goes on; statement_timeout ends the statement.',
        null, null, null, true),
+      ('about_embedding', 'embedding', null, 'numbers, as many as embedding has',
+       'Embedding of the query without names, about_text of prepare_recall(): compares the facts '
+       'about those whom the query names with each other. Only with an embedding.',
+       null, null, null, false),
       ('hypothetical', 'embedding', null, 'numbers, as many as embedding has',
        'Embedding of a hypothetical answer (HyDE), which is searched with too.',
        null, null, null, false),

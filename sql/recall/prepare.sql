@@ -2,8 +2,9 @@
 -- bank, the end of the last conversation, its words for the latest and former states, which share
 -- of its recalls is to be logged, and the options that keep a reranker out.
 --
--- An embedding of the question without the names of entities finds more. The graph arm and option
--- named_boost match the names. Therefore a driver makes this call before the recall.
+-- An embedding of the question without the names of entities finds more: the graph arm and option
+-- named_boost match the names. Without rare names it compares the facts about whom these name.
+-- Therefore a driver makes this call before the recall.
 create or replace function pgrecall_internal._stemmed_language(config text)
 returns text
 language plpgsql stable parallel safe
@@ -34,11 +35,16 @@ language plpgsql stable parallel safe rows 1
 set search_path from current
 as $$
 declare
-  asked pgrecall.bank := pgrecall_internal._bank(bank);
+  asked      pgrecall.bank := pgrecall_internal._bank(bank);
+  about_text text;
 begin
+  if not asked.is_name_embedded then
+    select n.embedded_text, n.about_text
+    into   query, about_text
+    from   pgrecall_internal._without_names(asked, query) as n;
+  end if;
   return query
-  select case when asked.is_name_embedded then query
-              else pgrecall_internal._without_names(asked, query) end,
+  select prepare_recall.query,
          jsonb_strip_nulls(jsonb_build_object(
            'language', pgrecall_internal._stemmed_language(asked.text_search_config)))
            || asked.time_settings,
@@ -51,7 +57,8 @@ begin
          array(select jsonb_array_elements_text(asked.options -> 'latest_words')),
          array(select jsonb_array_elements_text(asked.options -> 'former_words')),
          asked.log_share, asked.embedding_model, asked.next_model,
-         asked.options ->> 'prefer', (asked.options ->> 'diversity')::double precision;
+         asked.options ->> 'prefer', (asked.options ->> 'diversity')::double precision,
+         about_text;
 end;
 $$;
 comment on function pgrecall.prepare_recall is
@@ -60,4 +67,6 @@ comment on function pgrecall.prepare_recall is
 'is that of text_search_config unless it is set; the end of the last conversation that was over at '
 'that time; latest_words and former_words of the bank, empty where it has none; its log_share; the '
 'model that it is searched by, and the model that it is being re-embedded with; its options prefer '
-'and diversity. Errors: RC001, 22023.';
+'and diversity; and about_text, the query without the names that more than three facts mention, to '
+'embed for option about_embedding: null where that is the text to embed, would be but stop words, '
+'or is_name_embedded is set. Errors: RC001, 22023.';

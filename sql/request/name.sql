@@ -351,8 +351,38 @@ comment on function pgrecall.query_entities is
 'called so; so does "silva" in a query without capitals, if few other facts have the word. "Anna '
 'Silva" means her, too, where no fact has the word Anna. Errors: RC001.';
 
-create or replace function pgrecall_internal._without_names(bank pgrecall.bank, query text)
+create or replace function pgrecall_internal._without_parts(
+  config text, query text, starts integer[], ends integer[])
 returns text
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+declare
+  kept text := '';
+  upto integer := 0;  -- up to here all is kept or left out
+begin
+  for n in 1 .. coalesce(cardinality(starts), 0) loop
+    kept := kept || substr(query, upto + 1, greatest(0, starts[n] - upto - 1));
+    upto := greatest(upto, ends[n]);
+  end loop;
+  if upto = 0 then
+    return _without_parts.query;
+  end if;
+  kept := kept || substr(query, upto + 1);
+  kept := regexp_replace(kept, '\(\s*\)|\[\s*\]|"\s*"|“\s*”|«\s*»', ' ', 'g');
+  kept := regexp_replace(kept, '\s+', ' ', 'g');
+  kept := regexp_replace(kept, ' ([?!.,;:]+)(?=\s|$)', '\1', 'g');
+  kept := regexp_replace(kept, '^[\s?!.,;:]+|\s+$', '', 'g');
+  -- Only stop words are left ("Who is?"): an embedding of them would match anything.
+  return case when to_tsvector(config::regconfig, kept) = '' then query else kept end;
+end;
+$$;
+comment on function pgrecall_internal._without_parts is
+'A query without what stands from each of starts to the end in the same place, both counted from 1 '
+'and in the order of starts; whole where only stop words would be left.';
+
+create or replace function pgrecall_internal._without_names(
+  bank pgrecall.bank, query text, out embedded_text text, out about_text text)
 language plpgsql stable parallel safe
 set search_path from current
 -- Cached plans must use an index, also those made while a table was small.
@@ -361,73 +391,75 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
+  few   constant bigint := 3;
   rare  bigint;
   names pgrecall_internal.named_entity[];
-  span  record;
-  kept  text := '';
-  upto  integer := 0;  -- up to here all is kept or left out
+  common_starts integer[];
+  common_ends   integer[];
+  starts integer[];
+  ends   integer[];
 begin
   perform pgrecall_internal._check_text('query', query);
   query := pgrecall_internal._normalised(query);
+  embedded_text := query;
   names := array(
     select (n.entity_id, n.phrase, n.confidence, n.starts_at, n.ends_at, null)
              ::pgrecall_internal.named_entity
     from   pgrecall_internal._query_names(bank.bank_id, _without_names.query) as n);
   if names = '{}' then
-    return _without_names.query;
+    return;
   end if;
   rare := coalesce((
     select s.document_count / 20
     from   pgrecall_internal.statistics s
     where  s.bank_id = bank.bank_id and s.kind = 'memory'), 0);
-  for span in
+  select array_agg(x.starts_at order by x.starts_at, x.ends_at) filter (where x.mentions > rare),
+         array_agg(x.ends_at order by x.starts_at, x.ends_at) filter (where x.mentions > rare),
+         array_agg(x.starts_at order by x.starts_at, x.ends_at),
+         array_agg(x.ends_at order by x.starts_at, x.ends_at)
+  into   common_starts, common_ends, starts, ends
+  from (
     select n.starts_at - (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as starts_at,
            n.ends_at + coalesce(length((
              regexp_match(substr(query, n.ends_at, 4),
                           '^.([''’][sS])(?![[:alnum:]])'))[1]), 0)
            + (substr(query, n.ends_at, 3) ~ '^[sxzSXZ][''’](?![[:alnum:]])')::integer
-             as ends_at
+             as ends_at,
+           proper.mentions
     from   unnest(names) as n
     cross  join lateral (
-      select from pgrecall.entity e
-      where  e.bank_id = bank.bank_id and e.entity_id = n.entity_id
-        -- A rare name is what the question is about: an embedding of the rest finds anything. A
-        -- name that every twentieth fact mentions distinguishes nothing.
-        and  (select count(*)
+      select (select count(*)
               from (
                 select from pgrecall.mention m
                 where  m.bank_id = bank.bank_id and m.entity_id = n.entity_id
-                limit  rare + 1
-              ) as bounded) > rare
+                limit  greatest(rare, few) + 1
+              ) as bounded) as mentions
+      from   pgrecall.entity e
+      where  e.bank_id = bank.bank_id and e.entity_id = n.entity_id
         -- A name in lower case ("pricing model") is part of the subject: it stays.
         and  (e.name <> lower(e.name) or e.name = upper(e.name) or e.kind = 'person')
       limit  1
     ) as proper
-    -- A part of an identifier is not a word of its own.
-    where  substr(left(query, n.starts_at - 1), greatest(n.starts_at - 2, 1))
+    -- A rare name is what the question is about: an embedding of the rest finds anything, unless
+    -- facts about whom it names are compared alone. A name that every twentieth fact mentions
+    -- distinguishes nothing.
+    where  proper.mentions > least(rare, few)
+      -- A part of an identifier is not a word of its own.
+      and  substr(left(query, n.starts_at - 1), greatest(n.starts_at - 2, 1))
              !~ '[[:alnum:]][-_.@:+#]'
       and  substr(query, n.ends_at + 1, 2) !~ '^[-_.@:+#][[:alnum:]]'
-    order  by 1, 2
-  loop
-    kept := kept || substr(query, upto + 1, greatest(0, span.starts_at - upto - 1));
-    upto := greatest(upto, span.ends_at);
-  end loop;
-  if upto = 0 then
-    return _without_names.query;
+  ) as x;
+  embedded_text := pgrecall_internal._without_parts(
+    bank.text_search_config, query, common_starts, common_ends);
+  if cardinality(starts) > coalesce(cardinality(common_starts), 0) then
+    about_text := nullif(pgrecall_internal._without_parts(
+      bank.text_search_config, query, starts, ends), query);
   end if;
-  kept := kept || substr(query, upto + 1);
-  kept := regexp_replace(kept, '\(\s*\)|\[\s*\]|"\s*"|“\s*”|«\s*»', ' ', 'g');
-  kept := regexp_replace(kept, '\s+', ' ', 'g');
-  kept := regexp_replace(kept, ' ([?!.,;:]+)(?=\s|$)', '\1', 'g');
-  kept := regexp_replace(kept, '^[\s?!.,;:]+|\s+$', '', 'g');
-  -- Only stop words are left ("Who is?"): an embedding of them would match anything.
-  if to_tsvector(bank.text_search_config::regconfig, kept) = '' then
-    return _without_names.query;
-  end if;
-  return kept;
 end;
 $$;
-comment on function pgrecall_internal._without_names is 'Worker of without_names().';
+comment on function pgrecall_internal._without_names is
+'Worker of without_names(). about_text: without the names that more than three facts mention, too; '
+'null where that is the same, or only stop words would be left.';
 
 create or replace function pgrecall.without_names(bank text, query text)
 returns text
@@ -435,7 +467,8 @@ language plpgsql stable parallel safe
 set search_path from current
 as $$
 begin
-  return pgrecall_internal._without_names(pgrecall_internal._bank(bank), query);
+  return (pgrecall_internal._without_names(
+            pgrecall_internal._bank(bank), query)).embedded_text;
 end;
 $$;
 comment on function pgrecall.without_names is

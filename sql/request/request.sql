@@ -233,6 +233,9 @@ begin
   if request.options ->> 'hypothetical' is not null then
     request.hypothetical := pgrecall_internal._to_halfvec(request.options ->> 'hypothetical');
   end if;
+  if request.options ->> 'about_embedding' is not null then
+    request.about_vector := pgrecall_internal._to_halfvec(request.options ->> 'about_embedding');
+  end if;
   is_expanded := 'array' in (jsonb_typeof(request.options -> 'keys'),
                              jsonb_typeof(request.options -> 'terms'));
   during := coalesce(
@@ -259,8 +262,14 @@ begin
     request.hypothetical := pgrecall_internal._checked_embedding(
       request.bank, 'hypothetical', request.hypothetical, model);
   end if;
+  if request.about_vector is not null then
+    request.about_vector := pgrecall_internal._checked_embedding(
+      request.bank, 'about_embedding', request.about_vector, model);
+  end if;
   if (request.bank).embedding_mean is not null then
     request.embedding := pgrecall_internal._centred(request.bank, 'embedding', embedding);
+    request.about_vector := pgrecall_internal._centred(
+      request.bank, 'about_embedding', request.about_vector);
     request.hypothetical := pgrecall_internal._centred(
       request.bank, 'hypothetical', request.hypothetical);
   end if;

@@ -226,11 +226,13 @@ create type pgrecall.preparation as (
   embedding_model  text,
   next_model       text,
   prefer           text,
-  diversity        double precision
+  diversity        double precision,
+  about_text       text
 );
 comment on type pgrecall.preparation is
 'The row of prepare_recall(): what is needed before a question is embedded. prefer, diversity: '
-'these options of the bank; null: it has none.';
+'these options of the bank; null: it has none. about_text: what to embed for option '
+'about_embedding; null: nothing.';
 
 create type pgrecall.neighbour as (
   neighbour_id bigint,
@@ -329,6 +331,7 @@ create type pgrecall_internal.request as (
   options       jsonb,
   query         text,
   embedding     halfvec,
+  about_vector  halfvec,
   hypothetical  halfvec,
   during        tstzrange,
   fact_types    text[],
@@ -353,12 +356,13 @@ create type pgrecall_internal.request as (
 );
 comment on type pgrecall_internal.request is
 'One recall, checked and resolved: the argument of every arm. options: every option with its '
-'value. query: trimmed and normalised. fact_types: those to search now; all_types: those to search '
-'when that finds too little; is_whole: these are all that the bank has. visible_sql: the filter, '
-'the window and as_of as a predicate over alias m of memory. arms: those asked for; null: all that '
-'apply. lexemes, memory_terms and message_terms are null where no arm searches for words. note: '
-'how the types were narrowed or widened. found: the arms that found something so far; null in an '
-'arm that is called alone. about: memories that mention whom the query names, see _about().';
+'value. query: trimmed and normalised. about_vector: option about_embedding. fact_types: those to '
+'search now; all_types: those to search when that finds too little; is_whole: these are all that '
+'the bank has. visible_sql: the filter, the window and as_of as a predicate over alias m of '
+'memory. arms: those asked for; null: all that apply. lexemes, memory_terms and message_terms are '
+'null where no arm searches for words. note: how the types were narrowed or widened. found: the '
+'arms that found something so far; null in an arm that is called alone. about: memories that '
+'mention whom the query names, see _about().';
 
 create type pgrecall_internal.arm_result as (
   is_run     boolean,

@@ -354,7 +354,16 @@ def test_every_option_is_declared_with_the_default_that_holds(connection: Connec
     kinds = {"boolean", "integer", "number", "text", "interval", "text[]", "object", "embedding"}
     assert {option.type for option in options.values()} == kinds
     assert [name for name, option in options.items() if not option.is_bank_default] == [
-        *("known_words", "hypothetical", "explain", "with_tokens", "keys", "terms", "entity"),
+        *(
+            "known_words",
+            "about_embedding",
+            "hypothetical",
+            "explain",
+            "with_tokens",
+            "keys",
+            "terms",
+            "entity",
+        ),
         "window",
     ]
 
@@ -442,6 +451,11 @@ OPTIONS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "with_tokens": (True, {"query": "crate 7", "embedding": [1, 0, 0]}, "alike"),
     "known_words": (0.5, {"query": "crate 7", "embedding": [1, 0, 0]}, "alike"),
     "similarity_floor": (0.94, {}, "b"),
+    "about_embedding": (
+        [0, 1, 0],
+        {"query": "Which crate is Kai's?", "embedding": [1, 0, 0]},
+        "alike",
+    ),
     "hypothetical": ([0, 0, 1], {}, "b"),
     "explain": (True, {}, "b"),
     "candidate_limit": (100, {"query": "seldom boat", "options": {"depth": 1000}}, "many"),
@@ -527,6 +541,7 @@ def asked_bank(server: Server, installed_template: str) -> Any:
                 {
                     "text": f"crate {n}",
                     "embedding": [1, n / 100, 0],
+                    "entities": ["Kai"] * (n < 4),
                     "tokens": "AQI=",
                     "mentioned_at": "2026-01-01",
                 }

@@ -126,6 +126,7 @@ OPTIONS: dict[str, Shape] = {
     "type hints": lambda n: {"type_hints": {"world": texts(n)}},
     "gates": lambda n: {"gates": OBJECT(n)},
     "hypothetical": lambda n: {"hypothetical": [1.0] * n},
+    "about": lambda n: {"about_embedding": [1.0] * n},
 }
 TIMES = ("total_ms", "wait_ms", "embed_ms", "database_ms", "rerank_ms", "hits")
 SAMPLE = {"asked_at": "2026-03-05", "share": 0.5, **dict.fromkeys(TIMES, 1)}

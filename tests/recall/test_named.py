@@ -73,6 +73,56 @@ def test_facts_about_who_is_named_are_found_behind_a_nearer_crowd(connection: Co
     assert named[ana].score == pytest.approx(0.5 / (0.5**2 + 1) ** 0.5, abs=1e-3)
 
 
+def test_facts_about_who_is_named_are_compared_without_the_name(connection: Connection) -> None:
+    create(connection)
+    retain(connection, crowd(60))
+    loud, apt, other = retain(
+        connection,
+        [
+            {"text": "Ana, Ana, Ana", "embedding": [1.0, 0.0], "entities": ["Ana"]},
+            {"text": "she fears dogs", "embedding": [1.0, 1.0], "entities": ["Ana"]},
+            {"text": "Bo fears dogs", "embedding": [0.9, 1.0]},
+        ],
+    )
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+    given: dict[str, Any] = {"embedding": ASKED, "hypothetical": ASKED}
+    about = {**given, "options": {"about_embedding": [0.0, 1.0]}}
+
+    for arm, query, changed in [
+        ("semantic", "What does Ana fear?", {loud: 1 - 0.5**0.5, apt: 1}),
+        ("semantic", "What does she fear?", {}),
+        ("hypothetical", "What does Ana fear?", {}),
+    ]:
+        before = {i: hit.score for i, hit in of_arm(connection, arm, query, **given).items()}
+        after = {i: hit.score for i, hit in of_arm(connection, arm, query, **about).items()}
+
+        # What is nearest without the name is as near as the nearest with it.
+        assert before.keys() >= {loud, apt, other}
+        assert before | changed == pytest.approx(after, abs=1e-3)
+
+
+@pytest.mark.parametrize(("about_embedding", "expected"), [(None, 31), ([0.0, 1.0], 60)])
+def test_all_that_is_about_who_is_named_may_be_compared(
+    connection: Connection, about_embedding: list[float] | None, expected: int
+) -> None:
+    create(connection)
+    retain(connection, crowd(200))
+    ana = {"embedding": FAR, "entities": ["Ana"]}
+    retain(connection, [{"text": f"fact {n}", **ana} for n in range(65)])
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    hits = of_arm(
+        connection,
+        "semantic",
+        "What does Ana fear?",
+        embedding=ASKED,
+        depth=60,
+        options={"about_embedding": about_embedding},
+    )
+
+    assert len([hit for hit in hits.values() if hit.score < 0.9]) == expected
+
+
 def test_a_fact_about_who_is_named_must_pass_what_all_must(connection: Connection) -> None:
     create(connection)
     retain(connection, crowd(60))

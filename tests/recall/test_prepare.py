@@ -48,14 +48,70 @@ def test_a_question_is_embedded_without_the_names_in_it(recall: Recall, listener
     assert listener.heard == ["When did move?"]
 
 
-def test_a_bank_can_have_its_questions_embedded_with_the_names(
-    recall: Recall, listener: Listener
+@pytest.fixture
+def many(recall: Recall, listener: Listener) -> Recall:
+    """100 more facts, of which four mention Kai, three Lea, and twenty Mia."""
+    recall.retain("b", [{"text": f"note {n}", "entities": names(n)} for n in range(100)])
+    listener.heard.clear()
+    return recall
+
+
+def names(n: int) -> list[str]:
+    return [*["Kai"] * (n < 4), *["Lea"] * (n < 3), *["Mia"] * (n < 20)]
+
+
+@pytest.mark.parametrize(
+    ("query", "embedded", "about"),
+    [
+        # Embeddings need rare names to find anything, but not to compare what is about them.
+        ("When did Kai move?", "When did Kai move?", "When did move?"),
+        ("When did Lea move?", "When did Lea move?", None),
+        ("When did Mia move?", "When did move?", None),
+        ("When did Mia and Kai move?", "When did and Kai move?", "When did and move?"),
+        ("Who is Kai?", "Who is Kai?", None),
+        ("Who is Kai and Mia?", "Who is Kai and?", None),
+        ("When did it move?", "When did it move?", None),
+    ],
+)
+@pytest.mark.parametrize("at_once", [False, True])
+def test_what_is_about_whom_a_question_names_is_compared_without_names(
+    connection: Connection,
+    many: Recall,
+    listener: Listener,
+    query: str,
+    embedded: str,
+    about: str | None,
+    at_once: bool,
 ) -> None:
-    recall.configure_bank("b", {"is_name_embedded": True})
+    (prepared,) = call(connection, "prepare_recall", bank="b", query=query)
 
-    recall.recall("b", "When did Ana move?")
+    if at_once:
+        many.recall_many("b", [query])
+    else:
+        many.recall("b", query)
 
-    assert listener.heard == ["When did Ana move?"]
+    assert (prepared.embedded_text, prepared.about_text) == (embedded, about)
+    assert sorted(listener.heard) == sorted([embedded] + [about] * (about is not None))
+
+
+def test_another_embedding_may_compare_what_is_about_whom_a_question_names(
+    many: Recall, listener: Listener
+) -> None:
+    many.recall("b", "When did Kai move?", about_embedding="Kai moved.")
+    many.recall("b", "When did Kai move?", embedding=list(toy_embed(["moved"])[0]))
+
+    assert listener.heard == ["Kai moved.", "When did Kai move?"]
+
+
+def test_a_bank_can_have_its_questions_embedded_with_the_names(
+    many: Recall, listener: Listener
+) -> None:
+    many.configure_bank("b", {"is_name_embedded": True})
+
+    for name in ("Ana", "Kai", "Mia"):
+        many.recall("b", f"When did {name} move?")
+
+    assert listener.heard == [f"When did {name} move?" for name in ("Ana", "Kai", "Mia")]
 
 
 def test_a_recall_without_question_asks_the_bank_but_once(
@@ -161,7 +217,7 @@ def test_preparing_says_what_the_bank_knows(connection: Connection) -> None:
 
     words: list[list[str]] = [[], ["anno dazumal", "weiland"]]
     times = {"recent_days": 7, "language": "de"}
-    assert row == ("wer kam?", times, ended, *words, 0.5, "old", "new", "latest", None)
+    assert row == ("wer kam?", times, ended, *words, 0.5, "old", "new", "latest", None, None)
 
 
 @pytest.mark.parametrize(

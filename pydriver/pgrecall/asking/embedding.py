@@ -15,7 +15,7 @@ from pgrecall.inference.time_order import Direction, time_order
 from pgrecall.inference.vectors import embedded
 
 T = TypeVar("T")
-_OF_QUERY = ("embedding", "tokens")
+_OF_QUERY = ("embedding", "about_embedding", "tokens")
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,8 @@ from pgrecall.temporal.latest_or_former import read_latest_or_former
 MOST_QUERIES = 1000
 _MOST_SECONDS = 2_147_483  # that statement_timeout can hold
 _LAST_SESSION = "last_session"
-_TOKENS = "tokens"  # of the question, names included
+_TOKENS = "tokens"  # of the question, common names included
+_ABOUT = "about_embedding"
 _TEMPORAL = "temporal"
 
 
@@ -106,7 +107,7 @@ class Question:
         self._limit = inf
         self._settings = settings
         self._bank = bank
-        self._query = self._embedded_text = query
+        self._query = self._embedded_text = self._compared_text = query
         self._language: str | None = given.pop("language", None)
         self._anchors: Anchors | None = given.pop("anchors", None)
         self._reranking = Reranking(settings, given)
@@ -170,6 +171,10 @@ class Question:
         self._reranking.choose(self._settings, embeds_query=self._embeds_query)
         self._keep_arranged(preparation.prefer, preparation.diversity)
         self._embedded_text = preparation.embedded_text
+        if self._embeds_query and preparation.about_text is not None:
+            self._compared_text = preparation.about_text
+            if _ABOUT not in cast("dict[str, object]", self._arguments["options"]):
+                self._texts.setdefault(_ABOUT, preparation.about_text)
         self.log_share = preparation.log_share
         if self._reads_time and self._query.strip():
             self._read_time(preparation)
@@ -283,7 +288,7 @@ class Question:
         if self._embeds_query:
             texts["embedding"] = self._embedded_text
             if self._reranking.is_late and self.is_reranked:
-                texts[_TOKENS] = self._query
+                texts[_TOKENS] = self._compared_text
         options = cast("dict[str, object]", self._arguments["options"])
         direction = None
         try:
@@ -442,7 +447,7 @@ class Question:
         constraint, tokens = self._constraint, self._reranking.tokens
         if constraint is None or tokens is None:
             return
-        before, matched, after = self._query.partition(constraint.matched)
+        before, matched, after = self._compared_text.partition(constraint.matched)
         is_more = any(map(str.isalnum, before + after))
         is_once = matched not in after  # "What did June say in June?"
         if is_more and is_once and any(_TEMPORAL in hit.arms for hit in self._hits):
@@ -513,8 +518,9 @@ def embed_together(questions: Sequence[Question]) -> Iterator[Pending[Any]]:
     first = questions[0]
     embedder = first._settings.embedder
     asked = [one for one in questions if one._embeds_query]
-    late = [one._query for one in asked if one._reranking.is_late and one.is_reranked]
+    late = [one._compared_text for one in asked if one._reranking.is_late and one.is_reranked]
     whole = [one._embedded_text for one in asked]
+    whole += [text for one in asked if isinstance(text := one._texts.get(_ABOUT), str)]
     texts = [*dict.fromkeys([*whole, *late])]
     if embedder is None or not texts:
         return
