@@ -623,6 +623,38 @@ def test_a_question_without_names_in_it_is_embedded_once_for_both_it_is_needed_f
 
 
 @pytest.mark.parametrize("at_once", [False, True])
+def test_what_is_about_whom_a_question_names_is_compared_without_names(
+    recall: Recall, monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    notes = [{"text": f"note {n}", "entities": ["Kai"] * (n < 4)} for n in range(100)]
+    recall.retain("b", [*notes, {"text": "Ben led Atlas", "occurred": "2026-03-05"}])
+    embedded: list[list[str]] = []
+    read: list[int] = []
+    embed, relevances = TokenEmbedder.embed, Tokens.relevances
+
+    def counted(self: TokenEmbedder, texts: Sequence[str]) -> list[Embedded]:
+        embedded.append([*texts])
+        return embed(self, texts)
+
+    def noted(self: Tokens, texts: Sequence[bytes | None]) -> list[float | None]:
+        read.append(len(self.spans))
+        return relevances(self, texts)
+
+    monkeypatch.setattr(TokenEmbedder, "embed", counted)
+    monkeypatch.setattr(Tokens, "relevances", noted)
+    question = "What in March 2026 did Kai note about Atlas?"
+
+    if at_once:
+        recall.recall_many("b", [question])
+    else:
+        recall.recall("b", question)
+
+    (texts,) = embedded
+    assert sorted(texts) == [question, "What in March 2026 did note about Atlas?"]
+    assert read == [6]  # without "March 2026"
+
+
+@pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize(
     ("question", "compared"),
     [

@@ -101,7 +101,7 @@ def test_facts_about_who_is_named_are_compared_without_the_name(connection: Conn
         assert before | changed == pytest.approx(after, abs=1e-3)
 
 
-@pytest.mark.parametrize(("about_embedding", "expected"), [(None, 31), ([0.0, 1.0], 60)])
+@pytest.mark.parametrize(("about_embedding", "expected"), [(None, 30), ([0.0, 1.0], 60)])
 def test_all_that_is_about_who_is_named_may_be_compared(
     connection: Connection, about_embedding: list[float] | None, expected: int
 ) -> None:
