@@ -91,7 +91,7 @@ def test_what_is_about_whom_a_question_names_is_compared_without_names(
         many.recall("b", query)
 
     assert (prepared.embedded_text, prepared.about_text) == (embedded, about)
-    assert sorted(listener.heard) == sorted([embedded] + [about] * (about is not None))
+    assert sorted(listener.heard) == sorted(filter(None, [embedded, about]))
 
 
 def test_another_embedding_may_compare_what_is_about_whom_a_question_names(
