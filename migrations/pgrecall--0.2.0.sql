@@ -3429,19 +3429,30 @@ language sql immutable parallel safe
 return nullif(coalesce('{
   "people": "person", "human": "person", "individual": "person", "user": "person",
   "speaker": "person", "per": "person",
+  "persona": "person", "personne": "person", "persoon": "person", "pessoa": "person",
   "organization": "organisation", "company": "organisation", "business": "organisation",
   "firm": "organisation", "org": "organisation", "corporation": "organisation",
   "institution": "organisation", "employer": "organisation",
+  "unternehmen": "organisation", "firma": "organisation", "organización": "organisation",
+  "empresa": "organisation", "entreprise": "organisation", "azienda": "organisation",
+  "organizzazione": "organisation", "bedrijf": "organisation", "organisatie": "organisation",
+  "organização": "organisation",
   "location": "place", "city": "place", "town": "place", "village": "place", "country": "place",
   "region": "place", "gpe": "place", "loc": "place",
+  "ort": "place", "stadt": "place", "lugar": "place", "ciudad": "place", "lieu": "place",
+  "ville": "place", "luogo": "place", "città": "place", "plaats": "place", "stad": "place",
+  "cidade": "place",
   "tool": "product", "app": "product", "application": "product", "software": "product",
   "service": "product", "system": "product", "platform": "product",
+  "produkt": "product", "producto": "product", "produit": "product", "prodotto": "product",
+  "produto": "product",
   "other": "", "misc": "", "unknown": "", "entity": "", "thing": "", "object": "",
   "concept": "", "topic": ""
 }'::jsonb ->> lower(trim(kind)), lower(trim(kind))), '');
 comment on function pgrecall_internal._kind_class is
-'A kind of entity in normalised form, for comparisons: company and organisation are equal. Null: '
-'unknown, or an unspecific word such as thing.';
+'A kind of entity in normalised form, for comparisons: company and organisation are equal, and '
+'so are person and persona, in any of the seven languages. Null: unknown, or an unspecific word '
+'such as thing.';
 
 create or replace function pgrecall_internal._is_known_kind(kind text)
 returns boolean

@@ -560,6 +560,7 @@ def test_one_name_of_two_kinds_in_a_fact_is_two_entities(connection: Connection)
 @pytest.mark.parametrize(
     ("first", "second"),
     [("company", "Organisation"), ("city", "place"), ("user", "person"), ("topic", "person"),
+     ("persona", "user"), ("person", "Personne"),
      ("gadget", "Gadget")],
 )  # fmt: skip
 def test_kinds_that_mean_the_same_do_not_part(
@@ -570,6 +571,20 @@ def test_kinds_that_mean_the_same_do_not_part(
     retain(connection, [about("b", {"name": "x", "kind": second})])
 
     assert len(entities(connection)) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("Firma", "Stadt"), ("lugar", "company"), ("produit", "ville"), ("product", "azienda")],
+)
+def test_kinds_that_exclude_each_other_part_in_any_language(
+    connection: Connection, first: str, second: str
+) -> None:
+    create(connection)
+    retain(connection, [about("a", {"name": "X", "kind": first})])
+    retain(connection, [about("b", {"name": "x", "kind": second})])
+
+    assert len(entities(connection)) == 2
 
 
 def test_two_shared_entities_outweigh_another_kind(connection: Connection) -> None:
