@@ -103,6 +103,17 @@ def test_another_embedding_may_compare_what_is_about_whom_a_question_names(
     assert listener.heard == ["Kai moved.", "When did Kai move?"]
 
 
+@pytest.mark.parametrize("about", ["Kai moved.", lambda _: "Kai moved."])
+def test_questions_at_once_may_be_compared_by_another_embedding(
+    many: Recall, listener: Listener, about: Any
+) -> None:
+    # The blank one has nothing else to embed.
+    answers = many.recall_many("b", ["When did Kai move?", ""], about_embedding=about, keys=["k"])
+
+    assert [answer.degradations for answer in answers] == [(), ()]
+    assert {*listener.heard} == {"When did Kai move?", "Kai moved."}
+
+
 def test_a_bank_can_have_its_questions_embedded_with_the_names(
     many: Recall, listener: Listener
 ) -> None:

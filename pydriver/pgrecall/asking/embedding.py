@@ -11,8 +11,9 @@ from typing import Generic, TypeVar
 from pgrecall.inference.interfaces import Embedder, Role, RoleEmbedder, Vector
 from pgrecall.inference.known_words import known_words
 from pgrecall.inference.late_interaction import Embedded, makes_tokens
+from pgrecall.inference.prompts import embed_as
 from pgrecall.inference.time_order import Direction, time_order
-from pgrecall.inference.vectors import embedded
+from pgrecall.inference.vectors import checked, embedded
 
 T = TypeVar("T")
 _OF_QUERY = ("embedding", "about_embedding", "tokens")
@@ -103,10 +104,16 @@ class EmbeddedBefore(EmbedderWrapper):
         return embedded(self._embedder, texts)
 
     def embed_query(self, texts: Sequence[str]) -> list[Embedded]:
-        """Return one embedding per question, in order; made before."""
+        """Return one embedding per question, in order; made now if it was not made before."""
         if self._error is not None:
             raise self._error
-        return [self._vectors[text] for text in texts]
+        # What a function of the caller made of a question was not known then.
+        new = [text for text in texts if text not in self._vectors]
+        if not new:
+            return [self._vectors[text] for text in texts]
+        made = checked(self.model, [*embed_as(self._embedder, "query", new)], len(new))
+        vectors = {**self._vectors, **dict(zip(new, made, strict=True))}
+        return [vectors[text] for text in texts]
 
 
 def by_role(embedder: Embedder, texts: Mapping[str, str]) -> Iterator[tuple[Role, Sequence[str]]]:
