@@ -3464,7 +3464,7 @@ comment on function pgrecall_internal._is_known_kind is
 create or replace function pgrecall_internal._may_be_person(kind text)
 returns boolean
 language sql immutable parallel safe
-return coalesce(kind = 'person' or not pgrecall_internal._is_known_kind(kind), true);
+return kind = 'person' or not pgrecall_internal._is_known_kind(kind);
 comment on function pgrecall_internal._may_be_person is
 'Whether who has a kind, as _kind_class() returns it, may be a person; inlined.';
 
@@ -7100,23 +7100,24 @@ comment on function pgrecall.query_entities is
 'Silva" means her, too, where no fact has the word Anna. Errors: RC001.';
 
 create or replace function pgrecall_internal._without_parts(
-  config text, query text, starts integer[], ends integer[])
+  config text, query text, parts int4range[])
 returns text
 language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
   kept text := '';
-  upto integer := 0;  -- up to here all is kept or left out
+  rest integer := 1;  -- before this all is kept or left out
+  part int4range;
 begin
-  for n in 1 .. coalesce(cardinality(starts), 0) loop
-    kept := kept || substr(query, upto + 1, greatest(0, starts[n] - upto - 1));
-    upto := greatest(upto, ends[n]);
-  end loop;
-  if upto = 0 then
+  if parts is null then
     return _without_parts.query;
   end if;
-  kept := kept || substr(query, upto + 1);
+  foreach part in array parts loop
+    kept := kept || substr(query, rest, greatest(0, lower(part) - rest));
+    rest := greatest(rest, upper(part));
+  end loop;
+  kept := kept || substr(query, rest);
   kept := regexp_replace(kept, '\(\s*\)|\[\s*\]|"\s*"|“\s*”|«\s*»', ' ', 'g');
   kept := regexp_replace(kept, '\s+', ' ', 'g');
   kept := regexp_replace(kept, ' ([?!.,;:]+)(?=\s|$)', '\1', 'g');
@@ -7126,8 +7127,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._without_parts is
-'A query without what stands from each of starts to the end in the same place, both counted from 1 '
-'and in the order of starts; whole where only stop words would be left.';
+'A query without parts, ranges of its characters counted from 1, in order; whole where there are '
+'none, or only stop words would be left.';
 
 create or replace function pgrecall_internal._without_names(
   bank pgrecall.bank, query text, out embedded_text text, out about_text text)
@@ -7139,13 +7140,11 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  few   constant bigint := 3;
-  rare  bigint;
-  names pgrecall_internal.named_entity[];
-  common_starts integer[];
-  common_ends   integer[];
-  starts integer[];
-  ends   integer[];
+  few    constant bigint := 3;
+  rare   bigint;
+  names  pgrecall_internal.named_entity[];
+  parts  int4range[];
+  common int4range[];
 begin
   perform pgrecall_internal._check_text('query', query);
   query := pgrecall_internal._normalised(query);
@@ -7161,18 +7160,17 @@ begin
     select s.document_count / 20
     from   pgrecall_internal.statistics s
     where  s.bank_id = bank.bank_id and s.kind = 'memory'), 0);
-  select array_agg(x.starts_at order by x.starts_at, x.ends_at) filter (where x.mentions > rare),
-         array_agg(x.ends_at order by x.starts_at, x.ends_at) filter (where x.mentions > rare),
-         array_agg(x.starts_at order by x.starts_at, x.ends_at),
-         array_agg(x.ends_at order by x.starts_at, x.ends_at)
-  into   common_starts, common_ends, starts, ends
+  select array_agg(x.part order by x.part),
+         array_agg(x.part order by x.part) filter (where x.mentions > rare)
+  into   parts, common
   from (
-    select n.starts_at - (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as starts_at,
-           n.ends_at + coalesce(length((
-             regexp_match(substr(query, n.ends_at, 4),
-                          '^.([''’][sS])(?![[:alnum:]])'))[1]), 0)
-           + (substr(query, n.ends_at, 3) ~ '^[sxzSXZ][''’](?![[:alnum:]])')::integer
-             as ends_at,
+    select int4range(
+             n.starts_at - (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer,
+             n.ends_at + coalesce(length((
+               regexp_match(substr(query, n.ends_at, 4),
+                            '^.([''’][sS])(?![[:alnum:]])'))[1]), 0)
+             + (substr(query, n.ends_at, 3) ~ '^[sxzSXZ][''’](?![[:alnum:]])')::integer, '[]')
+             as part,
            proper.mentions
     from   unnest(names) as n
     cross  join lateral (
@@ -7197,11 +7195,10 @@ begin
              !~ '[[:alnum:]][-_.@:+#]'
       and  substr(query, n.ends_at + 1, 2) !~ '^[-_.@:+#][[:alnum:]]'
   ) as x;
-  embedded_text := pgrecall_internal._without_parts(
-    bank.text_search_config, query, common_starts, common_ends);
-  if cardinality(starts) > coalesce(cardinality(common_starts), 0) then
-    about_text := nullif(pgrecall_internal._without_parts(
-      bank.text_search_config, query, starts, ends), query);
+  embedded_text := pgrecall_internal._without_parts(bank.text_search_config, query, common);
+  if parts is distinct from common then
+    about_text := nullif(
+      pgrecall_internal._without_parts(bank.text_search_config, query, parts), query);
   end if;
 end;
 $$;
@@ -12302,24 +12299,22 @@ as $$
 begin
   return query
   with asked as materialized (
-    select e.entity_id, e.name, pgrecall_internal._kind_class(e.kind) as kind_class,
-           pgrecall.normalised_name(e.name) as alias
+    select e.entity_id, e.name, e.kind_class, pgrecall.normalised_name(e.name) as alias
     from   unnest(entity_ids) as u(id)
     cross  join lateral (
-      select x.entity_id, x.name, x.kind
+      select x.entity_id, x.name, pgrecall_internal._kind_class(x.kind) as kind_class
       from   pgrecall.entity x
       where  x.bank_id = _short_names_in_doubt.bank and x.entity_id = u.id
       limit  1
     ) as e
-    where  pgrecall_internal._may_be_person(pgrecall_internal._kind_class(e.kind))
-      and  e.name !~ '^[[:lower:]]'
+    where  pgrecall_internal._may_be_person(e.kind_class) and e.name !~ '^[[:lower:]]'
   ),
   short as materialized (
     select a.entity_id, a.name, a.alias, a.kind_class
     from   asked a
     where  a.alias ~ '^[[:alpha:]]{2,}$'
     union
-    select e.entity_id, e.name, p.part, pgrecall_internal._kind_class(e.kind)
+    select e.entity_id, e.name, p.part, e.kind_class
     from   asked a
     cross  join lateral unnest(pgrecall_internal._name_ends(a.alias)) as p(part)
     cross  join lateral (
@@ -12329,14 +12324,14 @@ begin
       limit  10
     ) as k
     cross  join lateral (
-      select x.entity_id, x.name, x.kind
+      select x.entity_id, x.name, pgrecall_internal._kind_class(x.kind) as kind_class
       from   pgrecall.entity x
       where  x.bank_id = _short_names_in_doubt.bank and x.entity_id = k.entity_id
       limit  1
     ) as e
     where  pgrecall_internal._has_full_name(a.name) and p.part ~ '^[[:alpha:]]{2,}$'
       and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
-      and  pgrecall_internal._may_be_person(pgrecall_internal._kind_class(e.kind))
+      and  pgrecall_internal._may_be_person(e.kind_class)
   )
   select p.entity_id, p.name, p.short_kind, p.full_id, p.full_name, p.kind_class
   from (

@@ -352,23 +352,24 @@ comment on function pgrecall.query_entities is
 'Silva" means her, too, where no fact has the word Anna. Errors: RC001.';
 
 create or replace function pgrecall_internal._without_parts(
-  config text, query text, starts integer[], ends integer[])
+  config text, query text, parts int4range[])
 returns text
 language plpgsql stable parallel safe
 set search_path from current
 as $$
 declare
   kept text := '';
-  upto integer := 0;  -- up to here all is kept or left out
+  rest integer := 1;  -- before this all is kept or left out
+  part int4range;
 begin
-  for n in 1 .. coalesce(cardinality(starts), 0) loop
-    kept := kept || substr(query, upto + 1, greatest(0, starts[n] - upto - 1));
-    upto := greatest(upto, ends[n]);
-  end loop;
-  if upto = 0 then
+  if parts is null then
     return _without_parts.query;
   end if;
-  kept := kept || substr(query, upto + 1);
+  foreach part in array parts loop
+    kept := kept || substr(query, rest, greatest(0, lower(part) - rest));
+    rest := greatest(rest, upper(part));
+  end loop;
+  kept := kept || substr(query, rest);
   kept := regexp_replace(kept, '\(\s*\)|\[\s*\]|"\s*"|“\s*”|«\s*»', ' ', 'g');
   kept := regexp_replace(kept, '\s+', ' ', 'g');
   kept := regexp_replace(kept, ' ([?!.,;:]+)(?=\s|$)', '\1', 'g');
@@ -378,8 +379,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._without_parts is
-'A query without what stands from each of starts to the end in the same place, both counted from 1 '
-'and in the order of starts; whole where only stop words would be left.';
+'A query without parts, ranges of its characters counted from 1, in order; whole where there are '
+'none, or only stop words would be left.';
 
 create or replace function pgrecall_internal._without_names(
   bank pgrecall.bank, query text, out embedded_text text, out about_text text)
@@ -391,13 +392,11 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  few   constant bigint := 3;
-  rare  bigint;
-  names pgrecall_internal.named_entity[];
-  common_starts integer[];
-  common_ends   integer[];
-  starts integer[];
-  ends   integer[];
+  few    constant bigint := 3;
+  rare   bigint;
+  names  pgrecall_internal.named_entity[];
+  parts  int4range[];
+  common int4range[];
 begin
   perform pgrecall_internal._check_text('query', query);
   query := pgrecall_internal._normalised(query);
@@ -413,18 +412,17 @@ begin
     select s.document_count / 20
     from   pgrecall_internal.statistics s
     where  s.bank_id = bank.bank_id and s.kind = 'memory'), 0);
-  select array_agg(x.starts_at order by x.starts_at, x.ends_at) filter (where x.mentions > rare),
-         array_agg(x.ends_at order by x.starts_at, x.ends_at) filter (where x.mentions > rare),
-         array_agg(x.starts_at order by x.starts_at, x.ends_at),
-         array_agg(x.ends_at order by x.starts_at, x.ends_at)
-  into   common_starts, common_ends, starts, ends
+  select array_agg(x.part order by x.part),
+         array_agg(x.part order by x.part) filter (where x.mentions > rare)
+  into   parts, common
   from (
-    select n.starts_at - (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer as starts_at,
-           n.ends_at + coalesce(length((
-             regexp_match(substr(query, n.ends_at, 4),
-                          '^.([''’][sS])(?![[:alnum:]])'))[1]), 0)
-           + (substr(query, n.ends_at, 3) ~ '^[sxzSXZ][''’](?![[:alnum:]])')::integer
-             as ends_at,
+    select int4range(
+             n.starts_at - (substr(query, n.starts_at - 1, 1) in ('@', '#'))::integer,
+             n.ends_at + coalesce(length((
+               regexp_match(substr(query, n.ends_at, 4),
+                            '^.([''’][sS])(?![[:alnum:]])'))[1]), 0)
+             + (substr(query, n.ends_at, 3) ~ '^[sxzSXZ][''’](?![[:alnum:]])')::integer, '[]')
+             as part,
            proper.mentions
     from   unnest(names) as n
     cross  join lateral (
@@ -449,11 +447,10 @@ begin
              !~ '[[:alnum:]][-_.@:+#]'
       and  substr(query, n.ends_at + 1, 2) !~ '^[-_.@:+#][[:alnum:]]'
   ) as x;
-  embedded_text := pgrecall_internal._without_parts(
-    bank.text_search_config, query, common_starts, common_ends);
-  if cardinality(starts) > coalesce(cardinality(common_starts), 0) then
-    about_text := nullif(pgrecall_internal._without_parts(
-      bank.text_search_config, query, starts, ends), query);
+  embedded_text := pgrecall_internal._without_parts(bank.text_search_config, query, common);
+  if parts is distinct from common then
+    about_text := nullif(
+      pgrecall_internal._without_parts(bank.text_search_config, query, parts), query);
   end if;
 end;
 $$;

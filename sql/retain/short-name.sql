@@ -211,24 +211,22 @@ as $$
 begin
   return query
   with asked as materialized (
-    select e.entity_id, e.name, pgrecall_internal._kind_class(e.kind) as kind_class,
-           pgrecall.normalised_name(e.name) as alias
+    select e.entity_id, e.name, e.kind_class, pgrecall.normalised_name(e.name) as alias
     from   unnest(entity_ids) as u(id)
     cross  join lateral (
-      select x.entity_id, x.name, x.kind
+      select x.entity_id, x.name, pgrecall_internal._kind_class(x.kind) as kind_class
       from   pgrecall.entity x
       where  x.bank_id = _short_names_in_doubt.bank and x.entity_id = u.id
       limit  1
     ) as e
-    where  pgrecall_internal._may_be_person(pgrecall_internal._kind_class(e.kind))
-      and  e.name !~ '^[[:lower:]]'
+    where  pgrecall_internal._may_be_person(e.kind_class) and e.name !~ '^[[:lower:]]'
   ),
   short as materialized (
     select a.entity_id, a.name, a.alias, a.kind_class
     from   asked a
     where  a.alias ~ '^[[:alpha:]]{2,}$'
     union
-    select e.entity_id, e.name, p.part, pgrecall_internal._kind_class(e.kind)
+    select e.entity_id, e.name, p.part, e.kind_class
     from   asked a
     cross  join lateral unnest(pgrecall_internal._name_ends(a.alias)) as p(part)
     cross  join lateral (
@@ -238,14 +236,14 @@ begin
       limit  10
     ) as k
     cross  join lateral (
-      select x.entity_id, x.name, x.kind
+      select x.entity_id, x.name, pgrecall_internal._kind_class(x.kind) as kind_class
       from   pgrecall.entity x
       where  x.bank_id = _short_names_in_doubt.bank and x.entity_id = k.entity_id
       limit  1
     ) as e
     where  pgrecall_internal._has_full_name(a.name) and p.part ~ '^[[:alpha:]]{2,}$'
       and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
-      and  pgrecall_internal._may_be_person(pgrecall_internal._kind_class(e.kind))
+      and  pgrecall_internal._may_be_person(e.kind_class)
   )
   select p.entity_id, p.name, p.short_kind, p.full_id, p.full_name, p.kind_class
   from (

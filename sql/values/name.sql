@@ -135,7 +135,7 @@ comment on function pgrecall_internal._is_known_kind is
 create or replace function pgrecall_internal._may_be_person(kind text)
 returns boolean
 language sql immutable parallel safe
-return coalesce(kind = 'person' or not pgrecall_internal._is_known_kind(kind), true);
+return kind = 'person' or not pgrecall_internal._is_known_kind(kind);
 comment on function pgrecall_internal._may_be_person is
 'Whether who has a kind, as _kind_class() returns it, may be a person; inlined.';
 

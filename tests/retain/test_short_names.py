@@ -328,6 +328,8 @@ def test_names_are_found_by_indexes(bank: Connection) -> None:
     [
         ([], [], ()),
         (["Ana"], [], LISTINGS[1:]),
+        ([{"name": "Ana"}], [], LISTINGS[1:]),
+        ([{"name": "Ana", "kind": "person"}], [], LISTINGS[1:]),
         ([], [{"from": "Ana", "kind": "knows", "to": "Bo"}], LISTINGS),
     ],
 )

@@ -91,7 +91,8 @@ class FactBatch:
         facts = [] if self._failed else [fact for fact in self.facts if isinstance(fact, dict)]
         if any(fact.get("relations") for fact in facts):
             return LISTINGS
-        return LISTINGS[1:] if any(fact.get("entities") for fact in facts) else ()
+        has_names = any(fact.get("entities") for fact in facts)
+        return (calls.retain.names_pending,) if has_names else ()
 
     def stored_call(self, bank: str) -> Call[StoredEmbedding, list[StoredEmbedding]]:
         """Return the call that asks for stored embeddings."""
