@@ -866,7 +866,7 @@ alter table pgrecall.bank add column vector_search text not null default 'full';
 alter table pgrecall.bank add column leading_dimensions integer not null default 256;
 alter table pgrecall.embedding drop constraint embedding_kind_check;
 alter table pgrecall.embedding add constraint embedding_kind_check
-  check (kind in ('text', 'question', 'relation', 'usage'));
+  check (kind in ('text', 'part', 'question', 'relation', 'usage'));
 alter table pgrecall.bank add constraint bank_hnsw_threshold_check
   check (hnsw_threshold between 1 and 1000000000);
 alter table pgrecall.bank add constraint bank_hnsw_m_check

@@ -497,7 +497,8 @@ create table pgrecall.embedding (
   constraint embedding_bank_id_memory_id_fkey
     foreign key (bank_id, memory_id) references pgrecall.memory (bank_id, memory_id)
     on delete cascade,
-  constraint embedding_kind_check check (kind in ('text', 'question', 'relation', 'usage')),
+  constraint embedding_kind_check
+    check (kind in ('text', 'part', 'question', 'relation', 'usage')),
   constraint embedding_ordinal_check check (ordinal >= 0)
 ) partition by hash (bank_id);
 comment on table pgrecall.embedding is
@@ -505,17 +506,18 @@ comment on table pgrecall.embedding is
 comment on column pgrecall.embedding.model is
 'Model that made it; empty when the caller named none.';
 comment on column pgrecall.embedding.kind is
-'text: of the fact itself. question: of a question that the fact answers. relation: of the words '
-'of a kind of relation that the fact states, one row for each kind of a bank. usage: the mean of '
-'these words and of the facts that state the kind.';
+'text: of the fact itself, or as much of it as the model reads. part: of what follows in a longer '
+'one. question: of a question that the fact answers. relation: of the words of a kind of relation '
+'that the fact states, one row for each kind of a bank. usage: the mean of these words and of the '
+'facts that state the kind.';
 comment on column pgrecall.embedding.ordinal is
-'Number of the question, or of the kind of relation, among those of one fact, from 0.';
+'Number of the part, the question or the kind of relation among those of one fact, from 0.';
 comment on column pgrecall.embedding.fact_type is
 'As in memory: the arms query each fact type apart. Empty for relation and usage, which belong to '
 'no single fact, so that no arm that searches by fact type finds them.';
 comment on column pgrecall.embedding.text is
-'The question, or the words of a relation, that were embedded; null for the text of the memory, '
-'and for a question whose text was not given, which cannot be re-embedded.';
+'The question, or the words of a relation, that were embedded; null for the text of the memory and '
+'its parts, and for a question whose text was not given, which cannot be re-embedded.';
 comment on column pgrecall.embedding.tokens is
 'Vectors of the tokens of a memory''s text, four bits a number, where the model makes them. The '
 'driver reranks by them. At most 3072 bytes. Null: none.';
@@ -1979,8 +1981,9 @@ create type pgrecall_internal.fact_vector as (
   tokens    bytea
 );
 comment on type pgrecall_internal.fact_vector is
-'An embedding of a fact (kind text) or of a question that it answers (kind question, ordinal from '
-'0, text if given), as table embedding stores it, with the token vectors of a text.';
+'An embedding of a fact (kind text), of a part of it that the model does not read otherwise '
+'(part), or of a question that it answers (question, text if given), ordinal from 0, as table '
+'embedding stores it, with the token vectors of a text.';
 
 create type pgrecall_internal.fact_row as (
   n            integer,
@@ -4164,6 +4167,16 @@ end;
 comment on function pgrecall_internal._similarity is
 'The similarity that a cosine counts as: 0.2 at low, 0.7 at high, 1 at 1, linear between and '
 'below, -1 at least. The cosine itself where low is null.';
+
+create or replace function pgrecall_internal._similarity_of(
+  kind text, distance double precision, low double precision, high double precision)
+returns double precision
+language sql immutable parallel safe
+return pgrecall_internal._similarity(1 - distance, low, high)
+       - case kind when 'part' then 0.05 else 0 end;
+comment on function pgrecall_internal._similarity_of is
+'The similarity of a memory to a question by one of its embeddings, at this cosine distance. Parts '
+'of a long text lose 0.05: of many texts one is near by chance.';
 
 create or replace function pgrecall_internal._question_direction(model text, dimensions integer)
 returns halfvec
@@ -8295,8 +8308,8 @@ comment on function pgrecall.key_arm is
 -- cheaper. More candidates are read than needed, because ended memories, and several questions of
 -- one memory, take places: a fifth more by index, where each one costs, twice as many exactly, by
 -- signs or leading elements five times, 100 at least. Where a filter leaves too few, the search is
--- exact, up to option exact_limit. A memory with anticipated questions counts once, by its best
--- vector.
+-- exact, up to option exact_limit. A memory with anticipated questions, or with parts, counts once,
+-- by its best vector.
 
 -- A hub is a vector that is near all questions, as the mean of many questions is. Facts lie apart
 -- from questions. Where the cosine of a fact with the direction of questions exceeds the median of
@@ -8384,10 +8397,11 @@ declare
   unused      text;
   statement   text;
   found_ids   bigint[];
+  kinds       text[];
   distances   double precision[];
   horizon     double precision;
   is_short    boolean;
-  are_questions boolean;
+  are_several boolean;
   about       pgrecall_internal.memories_about := request.about;
   direction   halfvec := case when bank.embedding_mean is null then
     pgrecall_internal._question_direction(bank.embedding_model, bank.embedding_dimensions) end;
@@ -8444,11 +8458,14 @@ begin
     if filter is null and not by_index then
       -- The usual search: a static statement, planned once a session. Equal types, rather than any
       -- of them, leave the planner one index, whatever it takes the bank for.
-      select array_agg(n.memory_id), array_agg(n.score), bool_or(n.kind = 'question')
-      into   memory_ids, scores, are_questions
+      select array_agg(n.memory_id) filter (where n.score >= floor),
+             array_agg(n.score) filter (where n.score >= floor), bool_or(n.kind <> 'text'),
+             case when count(*) = fetched then
+               pgrecall_internal._similarity(1 - max(n.distance), low, high) end
+      into   memory_ids, scores, are_several, horizon
       from (
-        select x.memory_id, x.kind,
-               pgrecall_internal._similarity(1 - x.distance, low, high) as score
+        select x.memory_id, x.kind, x.distance,
+               pgrecall_internal._similarity_of(x.kind, x.distance, low, high) as score
         from   unnest(request.fact_types) as t(fact_type)
         cross  join lateral (
           select e.memory_id, e.kind, e.embedding <=> _semantic_search.embedding as distance
@@ -8458,10 +8475,8 @@ begin
         ) as x
         order  by x.distance, x.memory_id desc
         limit  fetched
-      ) as n
-      where  n.score >= floor;
-      horizon := scores[fetched];
-      if are_questions then
+      ) as n;
+      if are_several then
         select array_agg(u.id order by u.score desc, u.id desc),
                array_agg(u.score order by u.score desc, u.id desc)
         into   memory_ids, scores
@@ -8479,9 +8494,9 @@ begin
         -- vectors rerank its candidates.
         format(
           $sql$
-            select n.memory_id, n.embedding <=> $5 as distance
+            select n.memory_id, n.kind, n.embedding <=> $5 as distance
             from (
-              select e.memory_id, e.embedding
+              select e.memory_id, e.kind, e.embedding
               from   pgrecall.embedding e
               where  e.bank_id = $1 and e.model = $6 and %s %s %s
               order  by %s %s %s
@@ -8501,24 +8516,24 @@ begin
         -- Memories are filtered first and then joined to their vectors.
         pgrecall_internal._union_all(format(
           $sql$
-            select m.memory_id, e.embedding <=> $5 as distance
+            select m.memory_id, e.kind, e.embedding <=> $5 as distance
             from   pgrecall.memory m
             -- No condition on fact_type that an index has: the planner might read all by it.
             cross  join lateral (
-              select v.embedding from pgrecall.embedding v
+              select v.kind, v.embedding from pgrecall.embedding v
               where  v.bank_id = $1 and v.memory_id = m.memory_id and v.model = $6
                 and  coalesce(v.fact_type, '') <> ''
             ) as e
             where  m.bank_id = $1 and m.fact_type = {fact_type} and %s
-            order  by 2
+            order  by 3
             limit  $7
           $sql$, request.visible_sql), request.fact_types)
       end;
       execute format(
-        'select array_agg(f.memory_id), array_agg(f.distance) '
+        'select array_agg(f.memory_id), array_agg(f.kind), array_agg(f.distance) '
         'from (select * from (%s) as u order by u.distance, u.memory_id desc limit $7) as f',
         statement)
-      into  found_ids, distances
+      into  found_ids, kinds, distances
       using bank.bank_id, request.as_of, filter, depth, embedding, searched, fetched,
             request.fact_types;
 
@@ -8539,10 +8554,10 @@ begin
       into   memory_ids, scores
       from (
         select u.memory_id,
-               pgrecall_internal._similarity(1 - min(u.distance), low, high) as score
-        from   unnest(found_ids, distances) as u(memory_id, distance)
+               max(pgrecall_internal._similarity_of(u.kind, u.distance, low, high)) as score
+        from   unnest(found_ids, kinds, distances) as u(memory_id, kind, distance)
         group  by u.memory_id
-        having pgrecall_internal._similarity(1 - min(u.distance), low, high) >= floor
+        having max(pgrecall_internal._similarity_of(u.kind, u.distance, low, high)) >= floor
         order  by 2 desc, 1 desc
       ) as f;
     end if;
@@ -8557,7 +8572,8 @@ begin
     end if;
     memory_ids := memory_ids[1:depth];
     scores := scores[1:depth];
-    -- Fetch more where ended memories, or many questions of one memory, took the places of others.
+    -- Fetch more where ended memories, or many questions or parts of one memory, took the places of
+    -- others.
     exit when horizon is null or horizon <= coalesce(scores[depth], floor);
     fetched := case when by_index then 2 else 10 end * fetched;
   end loop;
@@ -8588,10 +8604,10 @@ begin
              union all
              -- Vectors are read in one scan: one for each memory takes four times as long.
              select e.memory_id, null,
-                    pgrecall_internal._similarity(
-                      1 - (e.embedding <=> _semantic_search.embedding), low, high),
-                    pgrecall_internal._similarity(
-                      1 - (e.embedding <=> request.about_vector), low, high)
+                    pgrecall_internal._similarity_of(
+                      e.kind, e.embedding <=> _semantic_search.embedding, low, high),
+                    pgrecall_internal._similarity_of(
+                      e.kind, e.embedding <=> request.about_vector, low, high)
              from   pgrecall.embedding e
              where  e.bank_id = bank.bank_id and e.memory_id = any (about.memory_ids)
                and  e.model = searched
@@ -8980,7 +8996,7 @@ begin
           from   unnest($11, $14) as w(memory_id, score)
           union all
           select e.memory_id, null,
-                 pgrecall_internal._similarity(1 - (e.embedding <=> $6), $9, $10)
+                 pgrecall_internal._similarity_of(e.kind, e.embedding <=> $6, $9, $10)
           from   pgrecall.embedding e
           where  $6 is not null and e.bank_id = $1 and e.model = $7
             and  coalesce(e.fact_type, '') <> ''
@@ -14159,14 +14175,17 @@ begin
     returning 1
   )
   select count(*) into stored from stored;
+  if embeddings @? '$[*].parts' then
+    perform pgrecall_internal._store_parts(next, embeddings);
+  end if;
   return stored;
 end;
 $$;
 comment on function pgrecall.reembed_store is
 'Stores embeddings of the next model: an array of {"memory_id", "kind", "ordinal", "embedding", '
-'"tokens"}, as reembed_pending() names them; kind is text and ordinal 0 when left out. Returns how '
-'many it stored; those of missing memories are skipped. Errors: RC001, RC003, RC004, RC005 another '
-'model, RC006, RC014 the bank is not being re-embedded.';
+'"tokens", "parts"}, as reembed_pending() names them; kind is text and ordinal 0 when left out. '
+'Returns how many it stored; those of missing memories are skipped. Errors: RC001, RC003, RC004, '
+'RC005 another model, RC006, RC014 the bank is not being re-embedded.';
 
 create or replace function pgrecall_internal._reembed_counts(
   bank text, model text, next_model text,
@@ -14179,7 +14198,7 @@ begin
   select count(*),
          count(*) filter (where n.memory_id is null and e.kind <> 'usage'
                                 and (e.kind = 'text' or e.text is not null)),
-         count(*) filter (where n.memory_id is null and e.kind <> 'text' and e.text is null)
+         count(*) filter (where n.memory_id is null and e.kind = 'question' and e.text is null)
   into   vectors, pending, textless
   from   pgrecall.embedding e
   left   join pgrecall.embedding n
@@ -14543,10 +14562,41 @@ comment on function pgrecall_internal._tokens_field is
 'Field tokens of a fact: token vectors as base64, those of the bank''s own model (is_own), or by '
 'the name of their model, {"model": "..."}. Null: none. Errors: RC003.';
 
+create or replace function pgrecall_internal._parts_field(
+  place text, item jsonb, bank pgrecall.bank, is_own boolean)
+returns halfvec[]
+language plpgsql stable parallel unsafe
+set search_path from current
+as $$
+declare
+  value jsonb := nullif(item -> 'parts', 'null');
+begin
+  if jsonb_typeof(value) = 'object' then
+    value := nullif(value -> bank.embedding_model, 'null');
+  elsif not is_own then
+    value := null;
+  end if;
+  if jsonb_array_length(pgrecall_internal._array_field(place || '.parts', value)) > 1000 then
+    perform pgrecall_internal._raise_invalid_field(
+      place || '.parts', format('%s parts are more than 1000', jsonb_array_length(value)),
+      'Embed longer parts.');
+  end if;
+  return array(
+    select pgrecall_internal._embedding_field(
+             format('%s.parts[%s]', place, e.n - 1), e.value, bank)
+    from   jsonb_array_elements(value) with ordinality as e(value, n)
+    order  by e.n);
+end;
+$$;
+comment on function pgrecall_internal._parts_field is
+'Field parts of a fact: embeddings of the parts of its text behind what the model reads, those of '
+'the bank''s own model (is_own), or by the name of their model, {"model": [...]}. Errors: RC003, '
+'RC004, RC006.';
+
 create or replace function pgrecall_internal._read_embeddings(
   bank pgrecall.bank, embeddings jsonb)
 returns table (memory_id bigint, kind text, ordinal smallint, text text, embedding halfvec,
-               tokens bytea, n bigint)
+               tokens bytea, parts halfvec[], n bigint)
 language sql stable parallel unsafe rows 100
 begin atomic
   -- Called in a from clause, so that it is inlined: only what is used is read.
@@ -14558,12 +14608,26 @@ begin atomic
            bank),
          pgrecall_internal._tokens_field(
            format('embeddings[%s]', e.n - 1), e.item, (bank).embedding_model, true),
+         pgrecall_internal._parts_field(format('embeddings[%s]', e.n - 1), e.item, bank, true),
          e.n
   from   jsonb_array_elements(embeddings) with ordinality as e(item, n);
 end;
 comment on function pgrecall_internal._read_embeddings is
 'Embeddings of texts that are stored already, as embed_store() takes them, n counting from 1. '
-'Errors: those of _embedding_field() and _tokens_field().';
+'Errors: those of _embedding_field(), _tokens_field() and _parts_field().';
+
+create or replace function pgrecall_internal._read_parts(
+  place text, item jsonb, bank pgrecall.bank, is_own boolean)
+returns pgrecall_internal.fact_vector[]
+language sql stable parallel unsafe
+return array(
+  select (coalesce(bank.embedding_model, ''), 'part', p.n - 1, p.embedding, null, null)
+           ::pgrecall_internal.fact_vector
+  from   unnest(pgrecall_internal._parts_field(place, item, bank, is_own))
+           with ordinality as p(embedding, n)
+);
+comment on function pgrecall_internal._read_parts is
+'Field parts of a fact as embeddings to store. Errors: those of _parts_field().';
 
 create or replace function pgrecall_internal._read_vectors(
   place text, item jsonb, bank pgrecall.bank, kind text, ordinal integer, content text)
@@ -14575,6 +14639,8 @@ declare
   own_json  jsonb := pgrecall_internal._vector(item, bank.embedding_model, true);
   own       pgrecall_internal.fact_vector;
   following pgrecall_internal.fact_vector;
+  has_parts boolean := kind = 'text' and item ? 'parts';
+  read      pgrecall_internal.fact_vector[];
 begin
   if jsonb_typeof(item -> 'embeddings') not in ('object', 'null') then
     perform pgrecall_internal._raise_invalid_field(
@@ -14604,6 +14670,10 @@ begin
   if kind = 'text' then
     own.tokens := pgrecall_internal._tokens_field(place, item, bank.embedding_model, true);
   end if;
+  read := array[own];
+  if has_parts then
+    read := read || pgrecall_internal._read_parts(place, item, bank, true);
+  end if;
   if bank.next_model is not null then
     bank := pgrecall_internal._as_next(bank);
     following := own;
@@ -14615,10 +14685,13 @@ begin
       following.tokens := pgrecall_internal._tokens_field(place, item, bank.next_model, false);
     end if;
     if following.embedding is not null then
-      return array[own, following];
+      read := read || following;
+      if has_parts then
+        read := read || pgrecall_internal._read_parts(place, item, bank, false);
+      end if;
     end if;
   end if;
-  return array[own];
+  return read;
 end;
 $$;
 comment on function pgrecall_internal._read_vectors is
@@ -14691,7 +14764,7 @@ begin
   perform pgrecall_internal._check_keys(place, fact, array[
     'text', 'fact_type', 'context', 'fact_key', 'source_id', 'tags', 'metadata', 'occurred',
     'mentioned_at', 'confidence', 'proof_count', 'entities', 'relations', 'links', 'questions',
-    'embedding', 'embeddings', 'tokens', 'expires_at']);
+    'embedding', 'embeddings', 'tokens', 'parts', 'expires_at']);
   read.n := index + 1;
   read.text := pgrecall_internal._string_field(place || '.text', fact -> 'text', true);
   read.context := pgrecall_internal._string_field(place || '.context', fact -> 'context');
@@ -15495,8 +15568,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_embeddings is
-'Writes the embeddings of facts and of their questions: of the bank''s model, and of the next one '
-'while the bank is being re-embedded.';
+'Writes the embeddings of facts, their parts and their questions: of the bank''s model, and of the '
+'next one while the bank is being re-embedded.';
 
 create or replace function pgrecall_internal._facts(facts jsonb)
 returns jsonb
@@ -15630,17 +15703,18 @@ comment on function pgrecall.retain is
 'fact_key, source_id, tags, metadata, occurred ("2026-03-05", a timestamp or [start, end]), '
 'mentioned_at, confidence, proof_count (1), expires_at, entities, relations, links, questions, '
 'embedding, embeddings ({"model": embedding}), tokens (token vectors in base64, or {"model": '
-'tokens}). All or nothing. A person''s first or last name means who has it in full, whichever '
-'comes first, if a fact gives the kind: {"name", "kind": "person", "aliases"}. A fact that is '
-'already stored is not stored again, but a greater proof_count and a new expires_at are kept. '
-'Returns one row per fact, in order; index counts from 0. model names the model of the '
-'embeddings. Embeddings of the bank''s model and of the one that it is being re-embedded with '
-'are stored, others are not. link => ''deferred'' leaves temporal links to link_pending(). '
-'replace says which older facts a fact ends, at the time it was said: none, those of its '
-'fact_key (key), those that lead the same relation from the same entity elsewhere (relation), or '
-'both; null: the setting of the bank. Errors: RC001, RC003 naming fact and field, RC004 '
-'dimensions, RC005 model, RC006 embedding, RC008 fact type, RC015 its source is in quarantine, '
-'or may not end a fact that is trusted more, 22023.';
+'tokens}), parts (embeddings of what follows in a text that is longer than the model reads, or '
+'{"model": parts}). All or nothing. A person''s first or last name means who has it in full, '
+'whichever comes first, if a fact gives the kind: {"name", "kind": "person", "aliases"}. A fact '
+'that is already stored is not stored again, but a greater proof_count and a new expires_at are '
+'kept. Returns one row per fact, in order; index counts from 0. model names the model of the '
+'embeddings. Embeddings of the bank''s model and of the one that it is being re-embedded with are '
+'stored, others are not. link => ''deferred'' leaves temporal links to link_pending(). replace '
+'says which older facts a fact ends, at the time it was said: none, those of its fact_key (key), '
+'those that lead the same relation from the same entity elsewhere (relation), or both; null: the '
+'setting of the bank. Errors: RC001, RC003 naming fact and field, RC004 dimensions, RC005 model, '
+'RC006 embedding, RC008 fact type, RC015 its source is in quarantine, or may not end a fact that '
+'is trusted more, 22023.';
 
 create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
 returns setof pgrecall.stored_embedding
@@ -15673,7 +15747,7 @@ begin
              -- Only the fields that identify a fact: retain() checks the rest.
              when 'object' then f.fact - array['entities', 'relations', 'links', 'tags',
                                                'metadata', 'questions', 'embedding', 'embeddings',
-                                               'tokens']
+                                               'tokens', 'parts']
              else f.fact
            end,
            f.n::integer - 1, jsonb_array_length(facts), searched, fact_types) as read
@@ -15694,17 +15768,18 @@ begin
            end, x.embedding) as embedding, x.tokens
     from   pgrecall.embedding x
     where  x.bank_id = stored_embeddings.bank and x.memory_id = known.memory_id
-      and  (x.kind = 'text' or x.text = f.fact #>> array['questions', x.ordinal::text, 'text'])
+      and  (x.kind in ('text', 'part')
+            or x.text = f.fact #>> array['questions', x.ordinal::text, 'text'])
     offset 0  -- a lookup for each fact, as in _memory_ids()
   ) as e
   order  by f.n, e.kind, e.ordinal, e.model;
 end;
 $$;
 comment on function pgrecall.stored_embeddings is
-'The stored embeddings of facts and of the questions they answer. facts is as for retain(), to '
-'which they can be passed instead of being computed again. All models, in order of index, kind, '
-'ordinal and model; none for new facts. Reads only. Errors: RC001, RC003 naming fact and field, '
-'RC008 fact type.';
+'The stored embeddings of facts, of their parts and of the questions they answer. facts is as for '
+'retain(), to which they can be passed instead of being computed again. All models, in order of '
+'index, kind, ordinal and model; none for new facts. Reads only. Errors: RC001, RC003 naming fact '
+'and field, RC008 fact type.';
 
 create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
@@ -16599,6 +16674,32 @@ comment on function pgrecall.tokens_pending is
 'without an embedding. embed_store() takes their "tokens" beside "embedding". Errors: RC001, '
 '22023.';
 
+create or replace function pgrecall_internal._store_parts(bank pgrecall.bank, embeddings jsonb)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  insert into pgrecall.embedding
+         (bank_id, memory_id, model, kind, ordinal, fact_type, embedding)
+  select bank.bank_id, i.memory_id, coalesce(bank.embedding_model, ''), 'part', p.n - 1,
+         m.fact_type, p.embedding
+  from   pgrecall_internal._read_embeddings(bank, embeddings) as i
+  cross  join lateral (
+    select x.fact_type
+    from   pgrecall.memory x
+    where  x.bank_id = bank.bank_id and x.memory_id = i.memory_id
+    limit  1
+  ) as m
+  cross  join lateral unnest(i.parts) with ordinality as p(embedding, n)
+  where  i.kind = 'text'
+  on conflict on constraint embedding_pkey do nothing;
+end;
+$$;
+comment on function pgrecall_internal._store_parts is
+'Stores the parts of texts beside their embeddings of the model of a bank.';
+
 create or replace function pgrecall.embed_store(
   bank text, embeddings jsonb, model text default null)
 returns bigint
@@ -16646,6 +16747,9 @@ begin
     returning 1
   )
   select count(*) into kept from stored;
+  if embeddings @? '$[*].parts' then
+    perform pgrecall_internal._store_parts(locked, embeddings);
+  end if;
   if embeddings @> '[{"kind": "relation"}]' then
     select pgrecall_internal._store_relation_words(
              locked, array_agg(i.memory_id), array_agg(i.text), array_agg(i.embedding))
@@ -16664,11 +16768,11 @@ end;
 $$;
 comment on function pgrecall.embed_store is
 'Stores embeddings of texts that embed_pending() listed: an array of {"memory_id", "embedding", '
-'"tokens"}, of relations with "kind" and "text", too, and of names that names_pending() listed, '
-'which decide who is one person. model names what made them and is pinned by the first embeddings '
-'of a bank. Returns how many it stored; missing memories are skipped, and those with an embedding '
-'unless they lack tokens that are given; then only the tokens are stored. Relations and names '
-'alone stay pending where the transaction has written and others write into the bank. '
+'"tokens", "parts"}, of relations with "kind" and "text", too, and of names that names_pending() '
+'listed, which decide who is one person. model names what made them and is pinned by the first '
+'embeddings of a bank. Returns how many it stored; missing memories are skipped, and those with an '
+'embedding unless they lack tokens that are given; then only the tokens are stored. Relations and '
+'names alone stay pending where the transaction has written and others write into the bank. '
 'Errors: RC001, RC003, RC004, RC005 another model, RC006.';
 
 -- retain/transfer.sql
@@ -17290,8 +17394,8 @@ begin
          x.embedding, x.text, x.tokens
   from   pgrecall.embedding x
   where  x.bank_id = bank.bank_id and x.memory_id = _copy_parts.from_id
-    and  case x.kind when 'text' then not changes ? 'text'
-                     when 'question' then not changes ? 'questions' end
+    and  case when x.kind in ('text', 'part') then not changes ? 'text'
+              when x.kind = 'question' then not changes ? 'questions' end
   on conflict on constraint embedding_pkey do nothing;
   insert into pgrecall.attached_row (bank_id, memory_id, relation, key, row_hash)
   select bank.bank_id, _copy_parts.to_id, x.relation, x.key, x.row_hash

@@ -518,8 +518,9 @@ class StoredEmbedding:
 
     Attributes:
         index: Position of the fact in the request, from 0.
-        kind: "text", or "question" for a hypothetical question.
-        ordinal: Which question, from 0.
+        kind: "text", "part" for what follows in a longer text, or "question" for a hypothetical
+            question.
+        ordinal: Which part or question, from 0.
         model: Name of the model; empty if unknown.
         embedding: A vector as text.
         tokens: The vectors of the text's tokens, or None.

@@ -5,8 +5,8 @@
 -- cheaper. More candidates are read than needed, because ended memories, and several questions of
 -- one memory, take places: a fifth more by index, where each one costs, twice as many exactly, by
 -- signs or leading elements five times, 100 at least. Where a filter leaves too few, the search is
--- exact, up to option exact_limit. A memory with anticipated questions counts once, by its best
--- vector.
+-- exact, up to option exact_limit. A memory with anticipated questions, or with parts, counts once,
+-- by its best vector.
 
 -- A hub is a vector that is near all questions, as the mean of many questions is. Facts lie apart
 -- from questions. Where the cosine of a fact with the direction of questions exceeds the median of
@@ -94,10 +94,11 @@ declare
   unused      text;
   statement   text;
   found_ids   bigint[];
+  kinds       text[];
   distances   double precision[];
   horizon     double precision;
   is_short    boolean;
-  are_questions boolean;
+  are_several boolean;
   about       pgrecall_internal.memories_about := request.about;
   direction   halfvec := case when bank.embedding_mean is null then
     pgrecall_internal._question_direction(bank.embedding_model, bank.embedding_dimensions) end;
@@ -154,11 +155,14 @@ begin
     if filter is null and not by_index then
       -- The usual search: a static statement, planned once a session. Equal types, rather than any
       -- of them, leave the planner one index, whatever it takes the bank for.
-      select array_agg(n.memory_id), array_agg(n.score), bool_or(n.kind = 'question')
-      into   memory_ids, scores, are_questions
+      select array_agg(n.memory_id) filter (where n.score >= floor),
+             array_agg(n.score) filter (where n.score >= floor), bool_or(n.kind <> 'text'),
+             case when count(*) = fetched then
+               pgrecall_internal._similarity(1 - max(n.distance), low, high) end
+      into   memory_ids, scores, are_several, horizon
       from (
-        select x.memory_id, x.kind,
-               pgrecall_internal._similarity(1 - x.distance, low, high) as score
+        select x.memory_id, x.kind, x.distance,
+               pgrecall_internal._similarity_of(x.kind, x.distance, low, high) as score
         from   unnest(request.fact_types) as t(fact_type)
         cross  join lateral (
           select e.memory_id, e.kind, e.embedding <=> _semantic_search.embedding as distance
@@ -168,10 +172,8 @@ begin
         ) as x
         order  by x.distance, x.memory_id desc
         limit  fetched
-      ) as n
-      where  n.score >= floor;
-      horizon := scores[fetched];
-      if are_questions then
+      ) as n;
+      if are_several then
         select array_agg(u.id order by u.score desc, u.id desc),
                array_agg(u.score order by u.score desc, u.id desc)
         into   memory_ids, scores
@@ -189,9 +191,9 @@ begin
         -- vectors rerank its candidates.
         format(
           $sql$
-            select n.memory_id, n.embedding <=> $5 as distance
+            select n.memory_id, n.kind, n.embedding <=> $5 as distance
             from (
-              select e.memory_id, e.embedding
+              select e.memory_id, e.kind, e.embedding
               from   pgrecall.embedding e
               where  e.bank_id = $1 and e.model = $6 and %s %s %s
               order  by %s %s %s
@@ -211,24 +213,24 @@ begin
         -- Memories are filtered first and then joined to their vectors.
         pgrecall_internal._union_all(format(
           $sql$
-            select m.memory_id, e.embedding <=> $5 as distance
+            select m.memory_id, e.kind, e.embedding <=> $5 as distance
             from   pgrecall.memory m
             -- No condition on fact_type that an index has: the planner might read all by it.
             cross  join lateral (
-              select v.embedding from pgrecall.embedding v
+              select v.kind, v.embedding from pgrecall.embedding v
               where  v.bank_id = $1 and v.memory_id = m.memory_id and v.model = $6
                 and  coalesce(v.fact_type, '') <> ''
             ) as e
             where  m.bank_id = $1 and m.fact_type = {fact_type} and %s
-            order  by 2
+            order  by 3
             limit  $7
           $sql$, request.visible_sql), request.fact_types)
       end;
       execute format(
-        'select array_agg(f.memory_id), array_agg(f.distance) '
+        'select array_agg(f.memory_id), array_agg(f.kind), array_agg(f.distance) '
         'from (select * from (%s) as u order by u.distance, u.memory_id desc limit $7) as f',
         statement)
-      into  found_ids, distances
+      into  found_ids, kinds, distances
       using bank.bank_id, request.as_of, filter, depth, embedding, searched, fetched,
             request.fact_types;
 
@@ -249,10 +251,10 @@ begin
       into   memory_ids, scores
       from (
         select u.memory_id,
-               pgrecall_internal._similarity(1 - min(u.distance), low, high) as score
-        from   unnest(found_ids, distances) as u(memory_id, distance)
+               max(pgrecall_internal._similarity_of(u.kind, u.distance, low, high)) as score
+        from   unnest(found_ids, kinds, distances) as u(memory_id, kind, distance)
         group  by u.memory_id
-        having pgrecall_internal._similarity(1 - min(u.distance), low, high) >= floor
+        having max(pgrecall_internal._similarity_of(u.kind, u.distance, low, high)) >= floor
         order  by 2 desc, 1 desc
       ) as f;
     end if;
@@ -267,7 +269,8 @@ begin
     end if;
     memory_ids := memory_ids[1:depth];
     scores := scores[1:depth];
-    -- Fetch more where ended memories, or many questions of one memory, took the places of others.
+    -- Fetch more where ended memories, or many questions or parts of one memory, took the places of
+    -- others.
     exit when horizon is null or horizon <= coalesce(scores[depth], floor);
     fetched := case when by_index then 2 else 10 end * fetched;
   end loop;
@@ -298,10 +301,10 @@ begin
              union all
              -- Vectors are read in one scan: one for each memory takes four times as long.
              select e.memory_id, null,
-                    pgrecall_internal._similarity(
-                      1 - (e.embedding <=> _semantic_search.embedding), low, high),
-                    pgrecall_internal._similarity(
-                      1 - (e.embedding <=> request.about_vector), low, high)
+                    pgrecall_internal._similarity_of(
+                      e.kind, e.embedding <=> _semantic_search.embedding, low, high),
+                    pgrecall_internal._similarity_of(
+                      e.kind, e.embedding <=> request.about_vector, low, high)
              from   pgrecall.embedding e
              where  e.bank_id = bank.bank_id and e.memory_id = any (about.memory_ids)
                and  e.model = searched

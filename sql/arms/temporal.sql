@@ -116,7 +116,7 @@ begin
           from   unnest($11, $14) as w(memory_id, score)
           union all
           select e.memory_id, null,
-                 pgrecall_internal._similarity(1 - (e.embedding <=> $6), $9, $10)
+                 pgrecall_internal._similarity_of(e.kind, e.embedding <=> $6, $9, $10)
           from   pgrecall.embedding e
           where  $6 is not null and e.bank_id = $1 and e.model = $7
             and  coalesce(e.fact_type, '') <> ''

@@ -175,10 +175,41 @@ comment on function pgrecall_internal._tokens_field is
 'Field tokens of a fact: token vectors as base64, those of the bank''s own model (is_own), or by '
 'the name of their model, {"model": "..."}. Null: none. Errors: RC003.';
 
+create or replace function pgrecall_internal._parts_field(
+  place text, item jsonb, bank pgrecall.bank, is_own boolean)
+returns halfvec[]
+language plpgsql stable parallel unsafe
+set search_path from current
+as $$
+declare
+  value jsonb := nullif(item -> 'parts', 'null');
+begin
+  if jsonb_typeof(value) = 'object' then
+    value := nullif(value -> bank.embedding_model, 'null');
+  elsif not is_own then
+    value := null;
+  end if;
+  if jsonb_array_length(pgrecall_internal._array_field(place || '.parts', value)) > 1000 then
+    perform pgrecall_internal._raise_invalid_field(
+      place || '.parts', format('%s parts are more than 1000', jsonb_array_length(value)),
+      'Embed longer parts.');
+  end if;
+  return array(
+    select pgrecall_internal._embedding_field(
+             format('%s.parts[%s]', place, e.n - 1), e.value, bank)
+    from   jsonb_array_elements(value) with ordinality as e(value, n)
+    order  by e.n);
+end;
+$$;
+comment on function pgrecall_internal._parts_field is
+'Field parts of a fact: embeddings of the parts of its text behind what the model reads, those of '
+'the bank''s own model (is_own), or by the name of their model, {"model": [...]}. Errors: RC003, '
+'RC004, RC006.';
+
 create or replace function pgrecall_internal._read_embeddings(
   bank pgrecall.bank, embeddings jsonb)
 returns table (memory_id bigint, kind text, ordinal smallint, text text, embedding halfvec,
-               tokens bytea, n bigint)
+               tokens bytea, parts halfvec[], n bigint)
 language sql stable parallel unsafe rows 100
 begin atomic
   -- Called in a from clause, so that it is inlined: only what is used is read.
@@ -190,12 +221,26 @@ begin atomic
            bank),
          pgrecall_internal._tokens_field(
            format('embeddings[%s]', e.n - 1), e.item, (bank).embedding_model, true),
+         pgrecall_internal._parts_field(format('embeddings[%s]', e.n - 1), e.item, bank, true),
          e.n
   from   jsonb_array_elements(embeddings) with ordinality as e(item, n);
 end;
 comment on function pgrecall_internal._read_embeddings is
 'Embeddings of texts that are stored already, as embed_store() takes them, n counting from 1. '
-'Errors: those of _embedding_field() and _tokens_field().';
+'Errors: those of _embedding_field(), _tokens_field() and _parts_field().';
+
+create or replace function pgrecall_internal._read_parts(
+  place text, item jsonb, bank pgrecall.bank, is_own boolean)
+returns pgrecall_internal.fact_vector[]
+language sql stable parallel unsafe
+return array(
+  select (coalesce(bank.embedding_model, ''), 'part', p.n - 1, p.embedding, null, null)
+           ::pgrecall_internal.fact_vector
+  from   unnest(pgrecall_internal._parts_field(place, item, bank, is_own))
+           with ordinality as p(embedding, n)
+);
+comment on function pgrecall_internal._read_parts is
+'Field parts of a fact as embeddings to store. Errors: those of _parts_field().';
 
 create or replace function pgrecall_internal._read_vectors(
   place text, item jsonb, bank pgrecall.bank, kind text, ordinal integer, content text)
@@ -207,6 +252,8 @@ declare
   own_json  jsonb := pgrecall_internal._vector(item, bank.embedding_model, true);
   own       pgrecall_internal.fact_vector;
   following pgrecall_internal.fact_vector;
+  has_parts boolean := kind = 'text' and item ? 'parts';
+  read      pgrecall_internal.fact_vector[];
 begin
   if jsonb_typeof(item -> 'embeddings') not in ('object', 'null') then
     perform pgrecall_internal._raise_invalid_field(
@@ -236,6 +283,10 @@ begin
   if kind = 'text' then
     own.tokens := pgrecall_internal._tokens_field(place, item, bank.embedding_model, true);
   end if;
+  read := array[own];
+  if has_parts then
+    read := read || pgrecall_internal._read_parts(place, item, bank, true);
+  end if;
   if bank.next_model is not null then
     bank := pgrecall_internal._as_next(bank);
     following := own;
@@ -247,10 +298,13 @@ begin
       following.tokens := pgrecall_internal._tokens_field(place, item, bank.next_model, false);
     end if;
     if following.embedding is not null then
-      return array[own, following];
+      read := read || following;
+      if has_parts then
+        read := read || pgrecall_internal._read_parts(place, item, bank, false);
+      end if;
     end if;
   end if;
-  return array[own];
+  return read;
 end;
 $$;
 comment on function pgrecall_internal._read_vectors is
@@ -323,7 +377,7 @@ begin
   perform pgrecall_internal._check_keys(place, fact, array[
     'text', 'fact_type', 'context', 'fact_key', 'source_id', 'tags', 'metadata', 'occurred',
     'mentioned_at', 'confidence', 'proof_count', 'entities', 'relations', 'links', 'questions',
-    'embedding', 'embeddings', 'tokens', 'expires_at']);
+    'embedding', 'embeddings', 'tokens', 'parts', 'expires_at']);
   read.n := index + 1;
   read.text := pgrecall_internal._string_field(place || '.text', fact -> 'text', true);
   read.context := pgrecall_internal._string_field(place || '.context', fact -> 'context');

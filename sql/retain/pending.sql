@@ -78,6 +78,32 @@ comment on function pgrecall.tokens_pending is
 'without an embedding. embed_store() takes their "tokens" beside "embedding". Errors: RC001, '
 '22023.';
 
+create or replace function pgrecall_internal._store_parts(bank pgrecall.bank, embeddings jsonb)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  insert into pgrecall.embedding
+         (bank_id, memory_id, model, kind, ordinal, fact_type, embedding)
+  select bank.bank_id, i.memory_id, coalesce(bank.embedding_model, ''), 'part', p.n - 1,
+         m.fact_type, p.embedding
+  from   pgrecall_internal._read_embeddings(bank, embeddings) as i
+  cross  join lateral (
+    select x.fact_type
+    from   pgrecall.memory x
+    where  x.bank_id = bank.bank_id and x.memory_id = i.memory_id
+    limit  1
+  ) as m
+  cross  join lateral unnest(i.parts) with ordinality as p(embedding, n)
+  where  i.kind = 'text'
+  on conflict on constraint embedding_pkey do nothing;
+end;
+$$;
+comment on function pgrecall_internal._store_parts is
+'Stores the parts of texts beside their embeddings of the model of a bank.';
+
 create or replace function pgrecall.embed_store(
   bank text, embeddings jsonb, model text default null)
 returns bigint
@@ -125,6 +151,9 @@ begin
     returning 1
   )
   select count(*) into kept from stored;
+  if embeddings @? '$[*].parts' then
+    perform pgrecall_internal._store_parts(locked, embeddings);
+  end if;
   if embeddings @> '[{"kind": "relation"}]' then
     select pgrecall_internal._store_relation_words(
              locked, array_agg(i.memory_id), array_agg(i.text), array_agg(i.embedding))
@@ -143,9 +172,9 @@ end;
 $$;
 comment on function pgrecall.embed_store is
 'Stores embeddings of texts that embed_pending() listed: an array of {"memory_id", "embedding", '
-'"tokens"}, of relations with "kind" and "text", too, and of names that names_pending() listed, '
-'which decide who is one person. model names what made them and is pinned by the first embeddings '
-'of a bank. Returns how many it stored; missing memories are skipped, and those with an embedding '
-'unless they lack tokens that are given; then only the tokens are stored. Relations and names '
-'alone stay pending where the transaction has written and others write into the bank. '
+'"tokens", "parts"}, of relations with "kind" and "text", too, and of names that names_pending() '
+'listed, which decide who is one person. model names what made them and is pinned by the first '
+'embeddings of a bank. Returns how many it stored; missing memories are skipped, and those with an '
+'embedding unless they lack tokens that are given; then only the tokens are stored. Relations and '
+'names alone stay pending where the transaction has written and others write into the bank. '
 'Errors: RC001, RC003, RC004, RC005 another model, RC006.';

@@ -208,14 +208,17 @@ begin
     returning 1
   )
   select count(*) into stored from stored;
+  if embeddings @? '$[*].parts' then
+    perform pgrecall_internal._store_parts(next, embeddings);
+  end if;
   return stored;
 end;
 $$;
 comment on function pgrecall.reembed_store is
 'Stores embeddings of the next model: an array of {"memory_id", "kind", "ordinal", "embedding", '
-'"tokens"}, as reembed_pending() names them; kind is text and ordinal 0 when left out. Returns how '
-'many it stored; those of missing memories are skipped. Errors: RC001, RC003, RC004, RC005 another '
-'model, RC006, RC014 the bank is not being re-embedded.';
+'"tokens", "parts"}, as reembed_pending() names them; kind is text and ordinal 0 when left out. '
+'Returns how many it stored; those of missing memories are skipped. Errors: RC001, RC003, RC004, '
+'RC005 another model, RC006, RC014 the bank is not being re-embedded.';
 
 create or replace function pgrecall_internal._reembed_counts(
   bank text, model text, next_model text,
@@ -228,7 +231,7 @@ begin
   select count(*),
          count(*) filter (where n.memory_id is null and e.kind <> 'usage'
                                 and (e.kind = 'text' or e.text is not null)),
-         count(*) filter (where n.memory_id is null and e.kind <> 'text' and e.text is null)
+         count(*) filter (where n.memory_id is null and e.kind = 'question' and e.text is null)
   into   vectors, pending, textless
   from   pgrecall.embedding e
   left   join pgrecall.embedding n

@@ -355,8 +355,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_embeddings is
-'Writes the embeddings of facts and of their questions: of the bank''s model, and of the next one '
-'while the bank is being re-embedded.';
+'Writes the embeddings of facts, their parts and their questions: of the bank''s model, and of the '
+'next one while the bank is being re-embedded.';
 
 create or replace function pgrecall_internal._facts(facts jsonb)
 returns jsonb
@@ -490,17 +490,18 @@ comment on function pgrecall.retain is
 'fact_key, source_id, tags, metadata, occurred ("2026-03-05", a timestamp or [start, end]), '
 'mentioned_at, confidence, proof_count (1), expires_at, entities, relations, links, questions, '
 'embedding, embeddings ({"model": embedding}), tokens (token vectors in base64, or {"model": '
-'tokens}). All or nothing. A person''s first or last name means who has it in full, whichever '
-'comes first, if a fact gives the kind: {"name", "kind": "person", "aliases"}. A fact that is '
-'already stored is not stored again, but a greater proof_count and a new expires_at are kept. '
-'Returns one row per fact, in order; index counts from 0. model names the model of the '
-'embeddings. Embeddings of the bank''s model and of the one that it is being re-embedded with '
-'are stored, others are not. link => ''deferred'' leaves temporal links to link_pending(). '
-'replace says which older facts a fact ends, at the time it was said: none, those of its '
-'fact_key (key), those that lead the same relation from the same entity elsewhere (relation), or '
-'both; null: the setting of the bank. Errors: RC001, RC003 naming fact and field, RC004 '
-'dimensions, RC005 model, RC006 embedding, RC008 fact type, RC015 its source is in quarantine, '
-'or may not end a fact that is trusted more, 22023.';
+'tokens}), parts (embeddings of what follows in a text that is longer than the model reads, or '
+'{"model": parts}). All or nothing. A person''s first or last name means who has it in full, '
+'whichever comes first, if a fact gives the kind: {"name", "kind": "person", "aliases"}. A fact '
+'that is already stored is not stored again, but a greater proof_count and a new expires_at are '
+'kept. Returns one row per fact, in order; index counts from 0. model names the model of the '
+'embeddings. Embeddings of the bank''s model and of the one that it is being re-embedded with are '
+'stored, others are not. link => ''deferred'' leaves temporal links to link_pending(). replace '
+'says which older facts a fact ends, at the time it was said: none, those of its fact_key (key), '
+'those that lead the same relation from the same entity elsewhere (relation), or both; null: the '
+'setting of the bank. Errors: RC001, RC003 naming fact and field, RC004 dimensions, RC005 model, '
+'RC006 embedding, RC008 fact type, RC015 its source is in quarantine, or may not end a fact that '
+'is trusted more, 22023.';
 
 create or replace function pgrecall.stored_embeddings(bank text, facts jsonb)
 returns setof pgrecall.stored_embedding
@@ -533,7 +534,7 @@ begin
              -- Only the fields that identify a fact: retain() checks the rest.
              when 'object' then f.fact - array['entities', 'relations', 'links', 'tags',
                                                'metadata', 'questions', 'embedding', 'embeddings',
-                                               'tokens']
+                                               'tokens', 'parts']
              else f.fact
            end,
            f.n::integer - 1, jsonb_array_length(facts), searched, fact_types) as read
@@ -554,17 +555,18 @@ begin
            end, x.embedding) as embedding, x.tokens
     from   pgrecall.embedding x
     where  x.bank_id = stored_embeddings.bank and x.memory_id = known.memory_id
-      and  (x.kind = 'text' or x.text = f.fact #>> array['questions', x.ordinal::text, 'text'])
+      and  (x.kind in ('text', 'part')
+            or x.text = f.fact #>> array['questions', x.ordinal::text, 'text'])
     offset 0  -- a lookup for each fact, as in _memory_ids()
   ) as e
   order  by f.n, e.kind, e.ordinal, e.model;
 end;
 $$;
 comment on function pgrecall.stored_embeddings is
-'The stored embeddings of facts and of the questions they answer. facts is as for retain(), to '
-'which they can be passed instead of being computed again. All models, in order of index, kind, '
-'ordinal and model; none for new facts. Reads only. Errors: RC001, RC003 naming fact and field, '
-'RC008 fact type.';
+'The stored embeddings of facts, of their parts and of the questions they answer. facts is as for '
+'retain(), to which they can be passed instead of being computed again. All models, in order of '
+'index, kind, ordinal and model; none for new facts. Reads only. Errors: RC001, RC003 naming fact '
+'and field, RC008 fact type.';
 
 create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint

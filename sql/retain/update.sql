@@ -202,8 +202,8 @@ begin
          x.embedding, x.text, x.tokens
   from   pgrecall.embedding x
   where  x.bank_id = bank.bank_id and x.memory_id = _copy_parts.from_id
-    and  case x.kind when 'text' then not changes ? 'text'
-                     when 'question' then not changes ? 'questions' end
+    and  case when x.kind in ('text', 'part') then not changes ? 'text'
+              when x.kind = 'question' then not changes ? 'questions' end
   on conflict on constraint embedding_pkey do nothing;
   insert into pgrecall.attached_row (bank_id, memory_id, relation, key, row_hash)
   select bank.bank_id, _copy_parts.to_id, x.relation, x.key, x.row_hash

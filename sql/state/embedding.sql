@@ -20,7 +20,8 @@ create table pgrecall.embedding (
   constraint embedding_bank_id_memory_id_fkey
     foreign key (bank_id, memory_id) references pgrecall.memory (bank_id, memory_id)
     on delete cascade,
-  constraint embedding_kind_check check (kind in ('text', 'question', 'relation', 'usage')),
+  constraint embedding_kind_check
+    check (kind in ('text', 'part', 'question', 'relation', 'usage')),
   constraint embedding_ordinal_check check (ordinal >= 0)
 ) partition by hash (bank_id);
 comment on table pgrecall.embedding is
@@ -28,17 +29,18 @@ comment on table pgrecall.embedding is
 comment on column pgrecall.embedding.model is
 'Model that made it; empty when the caller named none.';
 comment on column pgrecall.embedding.kind is
-'text: of the fact itself. question: of a question that the fact answers. relation: of the words '
-'of a kind of relation that the fact states, one row for each kind of a bank. usage: the mean of '
-'these words and of the facts that state the kind.';
+'text: of the fact itself, or as much of it as the model reads. part: of what follows in a longer '
+'one. question: of a question that the fact answers. relation: of the words of a kind of relation '
+'that the fact states, one row for each kind of a bank. usage: the mean of these words and of the '
+'facts that state the kind.';
 comment on column pgrecall.embedding.ordinal is
-'Number of the question, or of the kind of relation, among those of one fact, from 0.';
+'Number of the part, the question or the kind of relation among those of one fact, from 0.';
 comment on column pgrecall.embedding.fact_type is
 'As in memory: the arms query each fact type apart. Empty for relation and usage, which belong to '
 'no single fact, so that no arm that searches by fact type finds them.';
 comment on column pgrecall.embedding.text is
-'The question, or the words of a relation, that were embedded; null for the text of the memory, '
-'and for a question whose text was not given, which cannot be re-embedded.';
+'The question, or the words of a relation, that were embedded; null for the text of the memory and '
+'its parts, and for a question whose text was not given, which cannot be re-embedded.';
 comment on column pgrecall.embedding.tokens is
 'Vectors of the tokens of a memory''s text, four bits a number, where the model makes them. The '
 'driver reranks by them. At most 3072 bytes. Null: none.';

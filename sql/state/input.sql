@@ -52,8 +52,9 @@ create type pgrecall_internal.fact_vector as (
   tokens    bytea
 );
 comment on type pgrecall_internal.fact_vector is
-'An embedding of a fact (kind text) or of a question that it answers (kind question, ordinal from '
-'0, text if given), as table embedding stores it, with the token vectors of a text.';
+'An embedding of a fact (kind text), of a part of it that the model does not read otherwise '
+'(part), or of a question that it answers (question, text if given), ordinal from 0, as table '
+'embedding stores it, with the token vectors of a text.';
 
 create type pgrecall_internal.fact_row as (
   n            integer,

@@ -14,6 +14,16 @@ comment on function pgrecall_internal._similarity is
 'The similarity that a cosine counts as: 0.2 at low, 0.7 at high, 1 at 1, linear between and '
 'below, -1 at least. The cosine itself where low is null.';
 
+create or replace function pgrecall_internal._similarity_of(
+  kind text, distance double precision, low double precision, high double precision)
+returns double precision
+language sql immutable parallel safe
+return pgrecall_internal._similarity(1 - distance, low, high)
+       - case kind when 'part' then 0.05 else 0 end;
+comment on function pgrecall_internal._similarity_of is
+'The similarity of a memory to a question by one of its embeddings, at this cosine distance. Parts '
+'of a long text lose 0.05: of many texts one is near by chance.';
+
 create or replace function pgrecall_internal._question_direction(model text, dimensions integer)
 returns halfvec
 language sql immutable parallel safe

@@ -507,6 +507,44 @@ def test_a_memory_counts_once_by_its_best_question(connection: Connection) -> No
     ]
 
 
+@pytest.mark.parametrize("how", ["exactly", "with a filter", "by index", "where it is named"])
+def test_a_long_memory_is_found_by_the_part_that_is_near(connection: Connection, how: str) -> None:
+    """A part loses 0.05 to a text, so that many parts are not near by chance."""
+    create(connection, settings={**EXACT, "hnsw_threshold": 100 if how == "by index" else 10_000})
+    far = [-0.9, 0.1, 0.1]
+    parts = [[0, 1, 0], [1, 0.3, 0], [-1, 0, 0]]  # the second with a cosine of 0.958
+    better, long, worse, other = retain(
+        connection,
+        [
+            {"text": "better", "embedding": [1, 0.4, 0], "entities": ["Ana"]},  # 0.928
+            {"text": "long", "embedding": far, "parts": parts, "entities": ["Ana"]},
+            {"text": "worse", "embedding": [1, 0.5, 0], "entities": ["Ana"]},  # 0.894
+            {"text": "other", "embedding": far, "entities": ["Ana"]},
+        ],
+    )
+    retain(connection, facts(vectors(150, 3) * [0.1, 1, 1] - [2, 0, 0]), link="deferred")
+    asked: dict[str, Any] = {"embedding": [1, 0, 0]}
+    if how == "by index":
+        assert build_planned(connection) != []
+    if how == "with a filter":
+        asked["filter"] = "memory_id > 0"
+    if how == "where it is named":
+        asked |= {"query": "Ana", "options": {"arms": ["semantic"]}, "top_k": 4}
+        named = [row.memory_id for row in call(connection, "hybrid_recall", bank="b", **asked)]
+        assert named[:3] == [better, long, worse]
+        return
+
+    found = call(connection, "semantic_arm", bank="b", **asked)
+
+    scores = [cosine(np.array([row]), np.array([1, 0, 0]))[0] for row in ([1, 0.4, 0], parts[1])]
+    assert [row.memory_id for row in found[:3]] == [better, long, worse]
+    assert [row.score for row in found[:2]] == pytest.approx(
+        [scores[0], scores[1] - 0.05], abs=1e-3
+    )
+    assert ids(found).count(long) == 1
+    assert other not in ids(found[:3])
+
+
 @pytest.mark.parametrize(
     "expression",
     [

@@ -23,10 +23,10 @@ from pgrecall import (
     PackagedEmbedder,
     SentenceTransformerEmbedder,
 )
+from pgrecall.calls.values import vector_fields
 from pgrecall.embedders import DEFAULT_EMBEDDER, as_embedder, embed_as, packaged_model
 from pgrecall.inference import embedders
 from pgrecall.inference.embedders import SmallEmbedder
-from pgrecall.inference.late_interaction import stored_tokens
 from pgrecall.inference.runtime import FILE_BYTES, bounded, onnx_session
 from pgrecall.server import build
 from toys import toy_embed
@@ -101,7 +101,7 @@ def test_the_packaged_model_has_the_token_vectors_of_the_one_before() -> None:
     texts = ["Maya leads Atlas.", "Zürich"]
 
     now, before = (
-        [stored_tokens(vector) for vector in embedder.embed(texts)]
+        [vector_fields(vector).get("tokens") for vector in embedder.embed(texts)]
         for embedder in (DEFAULT_EMBEDDER, DEFAULT_EMBEDDER.earlier)
     )
 

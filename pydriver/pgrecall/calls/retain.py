@@ -17,9 +17,8 @@ from pgrecall.calls.call import (
     named_arguments,
     row_of,
 )
-from pgrecall.calls.values import jsonable, vector_text
+from pgrecall.calls.values import jsonable, vector_fields
 from pgrecall.errors import InvalidFact
-from pgrecall.inference.late_interaction import stored_tokens
 from pgrecall.rows import PendingText, Retained, RetainedMessage, StoredEmbedding, Turn
 
 
@@ -147,8 +146,7 @@ def embeddings_of(texts: Sequence[PendingText], vectors: Iterable[object]) -> Js
                 "kind": text.kind,
                 "ordinal": text.ordinal,
                 "text": text.text if text.kind in ("relation", "name") else None,
-                "embedding": vector_text(vector),
-                **(stored_tokens(vector) if text.kind == "text" else {}),
+                **vector_fields(vector, text.kind == "text"),
             }
             for text, vector in zip(texts, vectors, strict=True)
         ]

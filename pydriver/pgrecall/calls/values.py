@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from numbers import Integral
+from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -21,6 +22,7 @@ from pgrecall.errors import (
     InvalidFilter,
     RecallError,
 )
+from pgrecall.inference.late_interaction import parts_of, tokens_of, tokens_text
 from pgrecall.inference.vectors import to_floats
 from pgrecall.rows import Period
 
@@ -55,6 +57,17 @@ def vector_text(embedding: object, where: str = "embedding") -> str:
     if isinstance(embedding, str):
         return embedding
     return f"[{','.join(format(number, '.6g') for number in to_floats(embedding, where))}]"
+
+
+def vector_fields(vector: object, is_whole: bool = True) -> dict[str, Any]:
+    """Return the JSON fields of an embedding; of a fact (is_whole) also "tokens" and "parts"."""
+    fields: dict[str, Any] = {"embedding": vector_text(vector)}
+    tokens = tokens_of(vector) if is_whole else None
+    if tokens and (stored := tokens.stored()):
+        fields["tokens"] = tokens_text(stored)
+    if is_whole and (parts := parts_of(vector)):
+        fields["parts"] = [*map(vector_text, parts)]
+    return fields
 
 
 def array_text(numbers: Sequence[float]) -> str:

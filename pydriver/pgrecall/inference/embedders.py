@@ -15,6 +15,7 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from itertools import pairwise
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -62,6 +63,7 @@ _MINILM_TOKENS = 256  # tokens, as in sentence-transformers
 CONTEXT_TOKENS = 64
 """How many tokens of a context the packaged embedder reads at most."""
 _BOTH_TOKENS = 128  # with those of the text: a longer text says enough by itself
+_MOST_PARTS = 31  # behind the first 512 tokens: about 16,000 tokens
 _CONTEXT_LENGTH = 32 * CONTEXT_TOKENS  # characters that are split into tokens
 
 
@@ -352,7 +354,8 @@ class PackagedEmbedder(SmallEmbedder):
     """pgrecall-small-2: the vectors of pgrecall-small-1 and all-MiniLM-L6-v2 side by side.
 
     One pass computes both, the latter in eight bits, and the token vectors of the former. It reads
-    the beginning of a text's context, too. See MODEL_CARD.md.
+    the beginning of a text's context, too. What is longer than 512 tokens is read in parts, up to
+    some 16,000 tokens. See MODEL_CARD.md.
     """
 
     model = DEFAULT_MODEL
@@ -411,6 +414,8 @@ class PackagedEmbedder(SmallEmbedder):
         tokens = tokens_of(alone)
         assert tokens is not None
         end = _BEFORE_TEXT + len(tokens.weights)
+        if end + 1 >= _TOKENS and read.text.startswith(self.prompts["document"]):
+            return [Embedded([*alone], tokens, self._parts(read.text))]
         if not read.context or end + 1 >= _BOTH_TOKENS:
             return [alone]
         from numpy import asarray, concatenate, linalg
@@ -424,6 +429,24 @@ class PackagedEmbedder(SmallEmbedder):
             concatenate((tokens.weights, weights[around])),
         )
         return [Embedded((both / linalg.norm(both)).tolist(), joined)]
+
+    def _parts(self, text: str) -> list[list[float]]:
+        """Return the embeddings of the parts of a passage of more than 512 tokens.
+
+        Parts are equally long, since the last tokens alone would say too little. The first one is
+        left out, as the embedding of the whole reads more.
+        """
+        prompt = self.prompts["document"]
+        parts: list[list[float]] = []
+        first = self.load()[1].encode(text)
+        pieces = [first, *first.overflowing[:_MOST_PARTS]]
+        tokens = [span for piece in pieces for span in piece.offsets[1:-1]]
+        ends = [len(tokens) * n // len(pieces) for n in range(1, len(pieces) + 1)]
+        for start, end in pairwise(ends):
+            part = text[tokens[start][0] : tokens[end - 1][1]]
+            (vector,) = super()._read([_Read(prompt + part)])
+            parts.append([*vector])
+        return parts
 
     def _inputs(self, tokenizer: Any, read: _Read) -> dict[str, Any]:
         from numpy import array, float32, int64

@@ -36,13 +36,20 @@ class Embedded(list[float]):
 
     Attributes:
         tokens: The token vectors; None if there are none.
+        parts: Embeddings of what follows in a text that is longer than the model reads at once.
 
     """
 
-    def __init__(self, numbers: Sequence[float], tokens: Tokens | None = None) -> None:
-        """Keep the numbers and the token vectors."""
+    def __init__(
+        self,
+        numbers: Sequence[float],
+        tokens: Tokens | None = None,
+        parts: Sequence[Sequence[float]] = (),
+    ) -> None:
+        """Keep the numbers, the token vectors and the parts."""
         super().__init__(numbers)
         self.tokens = tokens
+        self.parts = parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +141,14 @@ def tokens_text(tokens: bytes) -> str:
     return b64encode(tokens).decode("ascii")
 
 
-def stored_tokens(vector: object) -> dict[str, str]:
-    """Return the JSON field "tokens" for an embedding; empty if it has none."""
-    tokens = tokens_of(vector)
-    stored = tokens.stored() if tokens else None
-    return {"tokens": tokens_text(stored)} if stored else {}
-
-
 def tokens_of(vector: object) -> Tokens | None:
     """Return the token vectors that came with an embedding."""
     return vector.tokens if isinstance(vector, Embedded) else None
+
+
+def parts_of(vector: object) -> Sequence[Sequence[float]]:
+    """Return the embeddings of parts of the text that came with an embedding."""
+    return vector.parts if isinstance(vector, Embedded) else ()
 
 
 def makes_tokens(embedder: object) -> bool:

@@ -7,7 +7,7 @@ from math import isfinite
 
 from pgrecall.errors import InvalidEmbedding
 from pgrecall.inference.interfaces import Embedder
-from pgrecall.inference.late_interaction import Embedded, tokens_of
+from pgrecall.inference.late_interaction import Embedded, parts_of, tokens_of
 from pgrecall.inference.prompts import embed_passages
 
 
@@ -48,7 +48,7 @@ def checked(model: str, vectors: Sequence[object], wanted: int) -> list[Embedded
             raise InvalidEmbedding(
                 f"{name} gave vectors of {len(read[0])} and of {len(numbers)} dimensions", hint=hint
             )
-        read.append(Embedded(numbers, tokens_of(vector)))
+        read.append(Embedded(numbers, tokens_of(vector), parts_of(vector)))
     return read
 
 

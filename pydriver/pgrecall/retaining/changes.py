@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from pgrecall.calls.values import plain_facts, vector_text
-from pgrecall.inference.late_interaction import stored_tokens
+from pgrecall.calls.values import plain_facts, vector_fields
 from pgrecall.inference.prompts import embed_passages
+from pgrecall.retaining.facts import add_by_name
 
 if TYPE_CHECKING:
     from pgrecall.settings import Settings
@@ -52,22 +52,13 @@ def embedded_changes(
     around = str(fact.get("context", context) or "")
     contexts = [around if place is fact else "" for place in bare]
     made = [*embed_passages(embedder, texts, contexts)]
-    vectors = [*map(vector_text, made)]
     if following is None:
-        for place, vector in zip(bare, vectors, strict=True):
-            place["embedding"] = vector
-        if bare[0] is fact:
-            fact.update(stored_tokens(made[0]))
+        for place, vector in zip(bare, made, strict=True):
+            place.update(vector_fields(vector, place is fact))
         return fact, model or embedder.model
     # By name, since the bank may switch to the next model before this arrives.
-    made_later = [*embed_passages(following, texts, contexts)]
-    later = [*map(vector_text, made_later)]
-    if bare[0] is fact:
-        both = {
-            embedder.model: stored_tokens(made[0]),
-            following.model: stored_tokens(made_later[0]),
-        }
-        fact["tokens"] = {name: one["tokens"] for name, one in both.items() if one}
-    for place, vector, next_vector in zip(bare, vectors, later, strict=True):
-        place["embeddings"] = {embedder.model: vector, following.model: next_vector}
+    later = [*embed_passages(following, texts, contexts)]
+    for place, vector, next_vector in zip(bare, made, later, strict=True):
+        add_by_name(place, embedder.model, vector_fields(vector, place is fact))
+        add_by_name(place, following.model, vector_fields(next_vector, place is fact))
     return fact, model

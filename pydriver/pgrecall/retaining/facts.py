@@ -11,10 +11,10 @@ from typing import Any, cast
 from pgrecall import calls
 from pgrecall.arguments import check_type
 from pgrecall.calls.call import Call, then
-from pgrecall.calls.values import plain_facts, vector_text
+from pgrecall.calls.values import plain_facts, vector_fields
 from pgrecall.errors import said
 from pgrecall.inference.interfaces import Embedder, Vector
-from pgrecall.inference.late_interaction import Embedded, stored_tokens, tokens_text
+from pgrecall.inference.late_interaction import Embedded, tokens_text
 from pgrecall.inference.vectors import embedded
 from pgrecall.rows import PendingText, Retained, StoredEmbedding
 from pgrecall.settings import Settings
@@ -77,7 +77,7 @@ class FactBatch:
         self._is_strict = is_strict
         self._failed: set[str] = set()
         self._whole = {id(fact) for fact in self.facts}  # questions are not looked up
-        self._stored: dict[tuple[int, str], dict[str, str]] = {}
+        self._stored: dict[tuple[int, str], dict[str, Any]] = {}
         self.needs_embeddings = any(
             settings.next_embedder is not None
             or (settings.embedder is not None and place.get("embedding") is None)
@@ -104,9 +104,13 @@ class FactBatch:
             place: Any = self.facts[stored.index]
             if stored.kind == "question":
                 place = place["questions"][stored.ordinal]
-            self._stored[id(place), stored.model] = {"embedding": vector_text(stored.embedding)} | (
-                {"tokens": tokens_text(stored.tokens)} if stored.tokens else {}
-            )
+            fields = self._stored.setdefault((id(place), stored.model), {})
+            if stored.kind == "part":
+                fields.setdefault("parts", []).append(stored.embedding)
+                continue
+            fields["embedding"] = stored.embedding
+            if stored.tokens:
+                fields["tokens"] = tokens_text(stored.tokens)
 
     def chunks(self) -> Iterator[list[object]]:
         """Split the batch into chunks to embed."""
@@ -133,25 +137,24 @@ class FactBatch:
                     place.update(made)
                     self.model = name
                 else:  # by name, since the bank may switch models before this arrives
-                    _add_by_name(place, embedder.model, made)
+                    add_by_name(place, embedder.model, made)
         # A fact without an embedding of the bank's model could not be found, so this is an error.
         own = [place for place in places if place.get("embedding") or place.get("embeddings")]
         if following is not None and own:
             for place, made in self._vectors(following, following.model, own):
-                _add_by_name(place, following.model, made)
+                add_by_name(place, following.model, made)
 
     def _vectors(
         self, embedder: Embedder, model: str, places: Sequence[dict[str, object]]
-    ) -> Iterator[tuple[dict[str, object], dict[str, str]]]:
-        """Return the stored or new embedding and tokens of each place."""
+    ) -> Iterator[tuple[dict[str, object], dict[str, Any]]]:
+        """Return the stored or new embedding, tokens and parts of each place."""
         new = [place for place in places if (id(place), model) not in self._stored]
         texts = [str(place["text"]) for place in new]
         contexts = [str(place.get("context") or "") for place in new]
         if texts and model not in self._failed:
             try:
                 for place, vector in zip(new, embedded(embedder, texts, contexts), strict=True):
-                    tokens = stored_tokens(vector) if id(place) in self._whole else {}
-                    self._stored[id(place), model] = {"embedding": vector_text(vector), **tokens}
+                    self._stored[id(place), model] = vector_fields(vector, id(place) in self._whole)
             except Exception as error:  # store the facts anyway
                 if self._is_strict:
                     raise
@@ -224,9 +227,13 @@ def _places(fact: object, *, is_all: bool = False) -> Iterator[dict[str, object]
                 yield cast("dict[str, object]", place)
 
 
-def _add_by_name(place: dict[str, object], model: str, made: Mapping[str, str]) -> None:
-    """Add a model's embedding and tokens to a place."""
-    for field, by_model in (("embedding", "embeddings"), ("tokens", "tokens")):
+def add_by_name(place: dict[str, object], model: str, made: Mapping[str, object]) -> None:
+    """Add a model's embedding, tokens and parts to a place."""
+    for field, by_model in (
+        ("embedding", "embeddings"),
+        ("tokens", "tokens"),
+        ("parts", "parts"),
+    ):
         if field in made:
             known = place.get(by_model)
             place[by_model] = {**(known if isinstance(known, dict) else {}), model: made[field]}
