@@ -21,6 +21,11 @@ declare
     from   unnest(relevances) with ordinality as u(r, n)
     where  hits[u.n].is_surplus is not true);
   best     double precision := (select nullif(max(h.score), 0) from unnest(hits) as h);
+  is_named boolean := exists (
+    select
+    from   unnest(hits) as h
+    cross  join lateral jsonb_each(h.arms) as a
+    where  (a.value ->> 'named')::double precision > 0);
   named_states bigint[] := array(select h.variant_of from unnest(hits) as h);
   finals   double precision[];
   ordered  integer[];  -- places, in fused order, of hits with a relevance, by final score
@@ -59,7 +64,7 @@ begin
   -- A reranker reads only the text. The part of a score that a key, a time window, a rare name or a
   -- path gave stays.
   with scored as materialized (
-    select h.ordinality::integer as place, h.via,
+    select h.ordinality::integer as place, p.is_led,
            case when is_blend and (h.variant_of is not null or h.memory_id = any (named_states))
              then coalesce(h.variant_of, h.memory_id) else -h.ordinality end as variant,
            case when h.is_surplus is not true then 1 end
@@ -68,8 +73,13 @@ begin
                   / coalesce(best, 1)
              else relevances[h.ordinality] end as final
     from   unnest(hits) with ordinality as h
+    -- An entity that nobody asked about leads to whatever it is in.
     cross  join lateral (
-      select case when h.via is null then h.score - coalesce(sum(
+      select h.via is not null
+             and (is_named or not h.via ? 'entities' or h.via ?| '{relations,direction}') as is_led
+    ) as p
+    cross  join lateral (
+      select case when not p.is_led then h.score - coalesce(sum(
                (a.value ->> 'contribution')::double precision * case
                  when a.key in ('key', 'temporal') then 1
                  else coalesce((a.value ->> 'named')::double precision, 0) end), 0)
@@ -85,7 +95,7 @@ begin
   )
   select array_agg(b.final order by a.place),
          array_agg(a.place order by b.final desc, a.place) filter (where b.final is not null),
-         array_agg(a.via is not null and is_blend order by a.place),
+         array_agg(a.is_led and is_blend order by a.place),
          array_agg(false)
   into   finals, ordered, held, placed
   from   placed_in a
@@ -116,11 +126,12 @@ comment on function pgrecall.rerank is
 'texts: a number from 0 to 1 for each of the first rows, null where there is none. With mode blend '
 'the share of the best score is multiplied by e ^ (6 * trust * (relevance - best relevance)), then '
 'by the boost, 1 where none is given. trust is how much the relevances say about this question: it '
-'grows from 0 to 1 as their standard deviation grows from 0.05 to 0.06. Relevances that lie '
-'close together, as those of long texts about one subject, say little; at 0 the fused order stays. '
-'A row that a path led to (via) is not lowered, and never falls below its fused place; nor is the '
-'part of a score lowered that a key, a time window or a rare name gave. Rows with variant_of and '
-'the row that it names share their places and scores in that order. With mode replace the '
-'relevance alone counts. A row without relevance keeps its place, as does one that untrusted_rows '
-'or source_rows put behind all others, and rows behind the last relevance stay behind. '
-'Errors: 22023 another mode, a relevance outside 0 to 1, a boost outside 0 to 1,000,000.';
+'grows from 0 to 1 as their standard deviation grows from 0.05 to 0.06. Relevances that lie close '
+'together, as those of long texts about one subject, say little; at 0 the fused order stays. A row '
+'that a path led to (via) is not lowered, and never falls below its fused place, unless nobody is '
+'named and the path is a shared entity alone; nor is the part of a score lowered that a key, a '
+'time window or a rare name gave. Rows with variant_of and the row that it names share their '
+'places and scores in that order. With mode replace the relevance alone counts. A row without '
+'relevance keeps its place, as does one that untrusted_rows or source_rows put behind all others, '
+'and rows behind the last relevance stay behind. Errors: 22023 another mode, a relevance outside 0 '
+'to 1, a boost outside 0 to 1,000,000.';

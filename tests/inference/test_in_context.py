@@ -129,6 +129,24 @@ def test_the_tokens_of_a_context_are_compared_too() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("context", "is_heading"),
+    [
+        ("Search service > Ports", True),
+        ("  Lösungen 3 (alt)  ", True),
+        ("Which port is it?", False),
+        ("Ports\nof services", False),
+        ("port " * 40, False),
+    ],
+)
+def test_a_heading_is_read_as_the_beginning_of_its_passage(context: str, is_heading: bool) -> None:
+    text = "It is 9090."
+
+    begun = alone(f"{context.strip()}: {text}")
+
+    assert (in_context(text, context) == pytest.approx(begun, abs=1e-6)) is is_heading
+
+
 def test_only_the_first_tokens_of_a_context_are_read() -> None:
     read = "north " * CONTEXT_TOKENS
 

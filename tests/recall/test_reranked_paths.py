@@ -53,6 +53,27 @@ def test_a_row_with_a_path_may_rise(connection: Connection) -> None:
     assert list(reranked(connection, [0, 1, 1], [1, 2, 1])) == [2, 3, 1]
 
 
+@pytest.mark.parametrize(
+    ("via", "named", "is_lowered"),
+    [
+        ({"entities": ["Ana"]}, 0, True),
+        ({"entities": ["Ana"]}, 0.2, False),
+        ({"entities": ["Ana", "Atlas"], "relations": ["leads"]}, 0, False),
+        ({"entities": ["Ana"], "direction": "cause"}, 0, False),
+    ],
+)
+def test_an_entity_that_nobody_asked_about_holds_no_place(
+    connection: Connection, via: dict[str, Any], named: float, is_lowered: bool
+) -> None:
+    hits = [dict(one) for one in HITS]
+    hits[0]["arms"] = {"lexical": {"contribution": 1.0, "named": named}}
+    hits[1] |= {"via": via, "arms": {"graph": {"contribution": 0.9}}}
+
+    found = reranked(connection, [1, 0, 0.9], [1, 1, 1], hits=hits)
+
+    assert list(found) == ([1, 3, 2] if is_lowered else [1, 2, 3])
+
+
 def test_where_the_relevance_replaces_the_order_a_path_holds_no_place(
     connection: Connection,
 ) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from itertools import pairwise
@@ -65,6 +66,8 @@ CONTEXT_TOKENS = 64
 _BOTH_TOKENS = 128  # with those of the text: a longer text says enough by itself
 _MOST_PARTS = 31  # behind the first 512 tokens: about 16,000 tokens
 _CONTEXT_LENGTH = 32 * CONTEXT_TOKENS  # characters that are split into tokens
+_HEADING = re.compile(r"\S.{0,148}[^\s.?!…。？！]")
+"""A context of one short line that ends no sentence: what the text is about."""
 
 
 class _Read(NamedTuple):
@@ -380,7 +383,8 @@ class PackagedEmbedder(SmallEmbedder):
         That is the mean of two: of the passage alone, and of its tokens as the model understands
         them beside the first CONTEXT_TOKENS tokens of the context, or fewer where the passage has
         more than 64 itself. One of 128 tokens and an empty context change nothing. The token
-        vectors are those of the passage alone, then those of the context.
+        vectors are those of the passage alone, then those of the context. A heading, a context of
+        one short line that ends no sentence, is read as the beginning of the passage.
 
         Args:
             texts: The passages.
@@ -410,6 +414,9 @@ class PackagedEmbedder(SmallEmbedder):
 
     def _read(self, texts: list[_Read]) -> Sequence[Vector]:
         (read,) = texts
+        if _HEADING.fullmatch(heading := read.context.strip()):
+            prompt = self.prompts["document"]
+            read = _Read(f"{prompt}{heading}: {read.text.removeprefix(prompt)}")
         (alone,) = super()._read([read._replace(context="")])
         tokens = tokens_of(alone)
         assert tokens is not None
