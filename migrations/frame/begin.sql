@@ -152,6 +152,13 @@ and    not exists (
          and    d.deptype = 'i'
        );
 
+-- Every table, view and sequence as it was: end.sql gives those that come new the rights of these.
+create table pgrecall_upgrade.former_relation as
+select c.oid as relation_id
+from   pg_class c
+where  c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
+and    c.relkind in ('r', 'p', 'v', 'S');
+
 -- Functions that tables, types, casts and views of pgrecall itself use: these stay.
 create function pgrecall_upgrade.is_state(class_id oid, object_id oid)
 returns boolean

@@ -15,7 +15,7 @@ import pytest
 from psycopg import errors, sql
 
 import servers
-from pgrecall import command, schema
+from pgrecall import Recall, command, schema
 from pgrecall._version import __version__
 from pgrecall.errors import InstallError
 from pgrecall.server import build
@@ -158,6 +158,95 @@ def test_usage_on_the_schema_holds_for_the_internal_one(old_database: str, analy
             connection.execute("select pgrecall.bank_statistics('diary')")
     finally:
         execute(old_database, f"drop owned by {analyst} cascade")
+
+
+@pytest.fixture
+def granted(old_database: str, analyst: str) -> Iterator[str]:
+    """The same role, with rights on all that 0.1.0 has, and a bank "diary"."""
+    execute(
+        old_database,
+        f"grant usage on schema pgrecall to {analyst}",
+        f"grant select, insert, update, delete on all tables in schema pgrecall to {analyst}",
+        f"grant usage on all sequences in schema pgrecall to {analyst}",
+        "select pgrecall.create_bank('diary')",
+    )
+    try:
+        yield analyst
+    finally:
+        execute(old_database, f"drop owned by {analyst} cascade")
+
+
+def test_who_could_use_all_tables_can_use_the_new_ones(old_database: str, granted: str) -> None:
+    migrate(old_database)
+
+    with psycopg.connect(old_database) as connection:
+        connection.execute(f"set role {granted}".encode())
+        recall = Recall(connection)
+        recall.retain("diary", [{"text": "Ana leads Atlas.", "entities": ["Ana", "Atlas"]}])
+        recall.refresh_statistics("diary")
+        [hit] = recall.recall("diary", "Who leads Atlas?")
+        lacking = connection.execute(
+            "select oid::regclass::text, privilege from pg_class,"
+            " unnest(array['select', 'insert', 'update', 'delete']) as privilege"
+            " where relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+            " and relkind in ('r', 'p', 'v') and not has_table_privilege(oid, privilege)"
+        ).fetchall()
+
+    assert hit.text == "Ana leads Atlas."
+    assert lacking == []
+
+
+def test_who_could_only_read_can_read_the_new_tables(old_database: str, granted: str) -> None:
+    execute(
+        old_database,
+        f"revoke insert, update, delete on all tables in schema pgrecall from {granted}",
+        "select pgrecall.retain('diary', '[{\"text\": \"Ana leads Atlas.\"}]')",
+    )
+
+    migrate(old_database)
+
+    with psycopg.connect(old_database) as connection:
+        connection.execute(f"set role {granted}".encode())
+        assert [hit.text for hit in Recall(connection).recall("diary", "Who leads Atlas?")] == [
+            "Ana leads Atlas."
+        ]
+        with pytest.raises(errors.InsufficientPrivilege):
+            connection.execute("delete from pgrecall_internal.entity_count")
+
+
+def test_rights_by_bank_hold_on_the_new_tables(old_database: str, granted: str) -> None:
+    execute(
+        old_database,
+        "alter table pgrecall.memory enable row level security",
+        f"create policy mine on pgrecall.memory to {granted} using (bank_id = 'diary')",
+        f"create policy hidden on pgrecall.memory as restrictive to {granted}"
+        " using (fact_type <> 'hidden')",
+    )
+
+    migrate(old_database)
+
+    policies = value(
+        old_database,
+        "select jsonb_object_agg(tablename, policyname) from pg_policies"
+        " where tablename in ('entity_count', 'recall_log') and qual like '%diary%'",
+    )
+    assert policies == {"entity_count": "mine", "recall_log": "mine"}
+    assert value(old_database, "select count(*) from pg_policies where policyname = 'hidden'") == 1
+    assert value(
+        old_database,
+        "select bool_and(relrowsecurity) from pg_class"
+        " where relname in ('entity_count', 'name_lock', 'recall_log', 'attached_change')",
+    )
+
+
+def test_who_had_no_rights_gets_none(old_database: str, analyst: str) -> None:
+    migrate(old_database)
+
+    assert not value(
+        old_database,
+        "select bool_or(relacl is not null) from pg_class where relname in"
+        " ('entity_count', 'name_lock', 'recall_log', 'attachment', 'fact')",
+    )
 
 
 # What users built on it
