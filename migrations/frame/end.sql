@@ -168,10 +168,8 @@ begin
 end;
 $upgrade$;
 
-drop function pgrecall_upgrade.note_views(text[]);
 drop table pgrecall_upgrade.recreation;
-drop function pgrecall_upgrade.dependents(oid, oid[], integer);
-drop function pgrecall_upgrade.is_state(oid, oid);
+drop table pgrecall_upgrade.concerned;
 drop table pgrecall_upgrade.former_relation;
 drop table pgrecall_upgrade.former;
 drop schema pgrecall_upgrade;

@@ -683,6 +683,63 @@ def test_the_command_shows_the_plan_and_the_script(
     assert value(old_database, "select pgrecall.version()") == OLDEST
 
 
+@pytest.mark.parametrize(
+    ("statement", "name", "is_recreated"),
+    [
+        (
+            "create view best as select text from pgrecall.hybrid_recall('b', 'q')",
+            "view public.best",
+            True,
+        ),
+        (
+            "create view best as select rrf_k from pgrecall.bank",
+            "view public.best",
+            False,
+        ),
+        (
+            "create function best() returns setof text language sql begin atomic"
+            " select h.text from pgrecall.hybrid_recall('b', 'q') h; end",
+            "function public.best()",
+            False,
+        ),
+    ],
+    ids=["view", "view over a dropped column", "function"],
+)
+def test_the_plan_names_what_stops_the_upgrade(
+    old_database: str,
+    capsys: pytest.CaptureFixture[str],
+    statement: str,
+    name: str,
+    is_recreated: bool,
+) -> None:
+    execute(old_database, statement)
+    read_only = f"{old_database} options='-c default_transaction_read_only=on'"
+    again = ["migrate", "--dry-run", "--recreate-dependents", "--dsn", read_only]
+
+    assert command.main(["migrate", "--dry-run", "--dsn", read_only]) == 1
+    shown = capsys.readouterr()
+    assert shown.out.startswith("would upgrade pgrecall")
+    assert f"stop the upgrade: {name}\n" in shown.err
+    assert ("--recreate-dependents" in shown.err) == is_recreated
+    assert command.main(again) == (0 if is_recreated else 1)
+
+
+def test_a_view_over_a_dropped_column_is_not_said_to_be_made_again(old_database: str) -> None:
+    execute(
+        old_database,
+        "create view best as select text from pgrecall.hybrid_recall('b', 'q')",
+        "create view ranks as select rrf_k from pgrecall.bank",
+    )
+
+    with pytest.raises(InstallError) as raised:
+        migrate(old_database)
+
+    detail = raised.value.__cause__.diag.message_detail  # type: ignore[union-attr]
+    assert "create view public.best" in detail
+    assert "ranks" not in detail
+    assert "view public.best, view public.ranks" in str(raised.value.hint)
+
+
 def signatures(dsn: str) -> dict[str, object]:
     """Return, by name, what a public function cannot change without being dropped."""
     query = (

@@ -62,6 +62,18 @@ def migrate(options: SimpleNamespace, console: Console) -> int:
                 print_json(console, steps)
             else:
                 console.file.write(schema.describe(connection, steps))
+            theirs = schema.dependents(connection)
+            if theirs and not (options.recreate_dependents and all(theirs.values())):
+                return fail(
+                    "your objects that depend on what this release changes stop the upgrade: "
+                    + ", ".join(sorted(theirs)),
+                    "Drop them, upgrade, and create them again."
+                    + (
+                        " Or let the upgrade do it: pgrecall migrate --recreate-dependents"
+                        if all(theirs.values())
+                        else ""
+                    ),
+                )
             return 0
         result = schema.migrate(
             connection,

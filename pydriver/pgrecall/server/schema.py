@@ -36,6 +36,7 @@ _QUEUE = "select pg_advisory_xact_lock(hashtextextended('pgrecall', 0))"
 
 # Hides functions in other schemas of the caller's path.
 _PATH = "pg_catalog, pg_temp"
+_WHOLE = re.DOTALL | re.MULTILINE
 _SET = "select pg_catalog.set_config(%s, %s, true)"
 
 # The owner of the schema, whose functions a superuser must not run.
@@ -171,6 +172,25 @@ def plan(connection: Connection) -> list[PlannedStatement]:
             for phase, part in _delta_parts(text)
             for statement in build.statements(part)
         ]
+
+
+def dependents(connection: Connection) -> dict[str, bool]:
+    """Name your objects that depend on what an upgrade changes, such as ``view public.best``.
+
+    For each, whether :func:`migrate` makes it again with ``recreate_dependents``. This only reads.
+
+    Raises:
+        InstallError: as :func:`pending_script`.
+
+    """
+    with translated(), connection.transaction(), _settings_kept(connection):
+        connection.execute(_SET, ["search_path", _PATH])
+        text = _pending_script(installed_version(connection)) or ""
+        query = re.search(r"^create table pgrecall_upgrade\.concerned as\n.*?;$", text, _WHOLE)
+        if query is None:
+            return {}
+        found = connection.execute(query[0].partition(" as\n")[2].encode())
+        return {name: again for what, _, name, again in found if what == "dependent"}
 
 
 def describe(connection: Connection, steps: list[PlannedStatement]) -> str:
