@@ -300,6 +300,18 @@ def test_a_recall_tells_the_path_that_led_to_an_answer(
         assert f"via {path}" in " ".join(shown.split())
 
 
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_path_is_told_whatever_the_encoding_of_the_client(
+    run: Run, family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", encoding)
+
+    _, told, _ = run("recall", family, "Where does the boss of Ana live?", "--no-embed")
+    assert "via Ana → reports_to → Ben" in " ".join(told.split())
+    for words in (["doctor"], ["export", family, str(tmp_path / "out")], ["migrate", "--dry-run"]):
+        assert run(*words)[0] == 0
+
+
 def test_an_option_that_there_is_not_is_refused_by_name(run: Run, bank: str) -> None:
     code, _, err = run("recall", bank, "who leads?", "--no-embed", "--set", "diversty=1")
 

@@ -392,6 +392,24 @@ def test_the_server_shows_who_is_connected(database: str) -> None:
     assert name(make_conninfo(database, application_name="mine")) == "mine"
 
 
+@pytest.mark.parametrize("pool_size", [None, pytest.param(1, marks=needs_pool)])
+@pytest.mark.parametrize("encoding", ["LATIN1", "WIN1252", "SQL_ASCII"])
+def test_what_the_driver_opens_speaks_utf_8(
+    database: str, monkeypatch: pytest.MonkeyPatch, encoding: str, pool_size: int | None
+) -> None:
+    name = conninfo_to_dict(database)["dbname"]
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"alter database {name} set client_encoding = '{encoding}'".encode())
+    monkeypatch.setenv("PGCLIENTENCODING", encoding)
+
+    with Recall.connect(
+        database, embedder=toy_embed, model="toy", pool_size=pool_size, replicas=[database]
+    ) as memory:
+        memory.create_bank("b")
+        memory.retain("b", ["Ana → Ωmega, 東京"])
+        assert [hit.text for hit in memory.recall("b", "Ωmega")] == ["Ana → Ωmega, 東京"]
+
+
 # Deadlines and cancellation
 
 

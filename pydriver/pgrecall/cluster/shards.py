@@ -20,6 +20,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall._version import __version__
 from pgrecall.cluster.router import statements
+from pgrecall.connection.connecting import connect
 from pgrecall.errors import BankNotFound, InstallError, InvalidArgument, translated
 from pgrecall.server import schema
 
@@ -391,9 +392,8 @@ def _new_block(router: Connection, shard: Connection) -> None:
 @contextmanager
 def _connected(router: Connection, dsn: str) -> Iterator[Connection]:
     """Connect to a shard as the role of the router's connection."""
-    with psycopg.connect(
-        make_conninfo(dsn, user=router.info.user), autocommit=True, connect_timeout=5
-    ) as shard:
+    limited = make_conninfo(dsn, user=router.info.user, connect_timeout=5)
+    with connect(limited, autocommit=True) as shard:
         yield shard
 
 

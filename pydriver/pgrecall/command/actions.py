@@ -12,7 +12,6 @@ from time import monotonic
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-import psycopg
 from rich.console import Console
 from rich.table import Table
 
@@ -21,6 +20,7 @@ from pgrecall.client import Recall
 from pgrecall.command import indexes, reembed, render
 from pgrecall.command.jsonl import JsonLines
 from pgrecall.command.running import fail
+from pgrecall.connection.connecting import connect
 from pgrecall.console import explain, html
 from pgrecall.doctor import checks, queries
 from pgrecall.errors import RecallError
@@ -48,7 +48,7 @@ _Row = TypeVar("_Row")
 
 def migrate(options: SimpleNamespace, console: Console) -> int:
     """Install or upgrade pgrecall."""
-    with psycopg.connect(resolve_dsn(options.dsn)) as connection:
+    with connect(resolve_dsn(options.dsn)) as connection:
         if options.sql:
             script = schema.pending_script(connection) or "-- nothing to do\n"
             if options.json:

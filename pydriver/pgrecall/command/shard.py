@@ -14,6 +14,7 @@ from rich.console import Console
 from pgrecall.cluster import shards
 from pgrecall.command import render
 from pgrecall.command.actions import print_done, print_json
+from pgrecall.connection.connecting import connect
 from pgrecall.server import resolve_dsn
 
 
@@ -85,5 +86,5 @@ def migrate(options: SimpleNamespace, console: Console) -> int:
 
 @contextmanager
 def _router(options: SimpleNamespace) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(resolve_dsn(options.dsn), autocommit=True) as router:
+    with connect(resolve_dsn(options.dsn), autocommit=True) as router:
         yield router

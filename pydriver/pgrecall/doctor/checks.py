@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-import psycopg
 from psycopg.sql import Literal
 
 from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
+from pgrecall.connection.connecting import connect
 from pgrecall.doctor import LEAST_RECALL, queries
 from pgrecall.doctor.queries import Table
 from pgrecall.errors import RecallError
@@ -52,7 +52,7 @@ class Finding:
 
 def examine(dsn: str) -> list[Finding]:
     """Check a server, the installed packages and all banks."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with connect(dsn, autocommit=True) as connection:
         return examine_connected(connection)
 
 
