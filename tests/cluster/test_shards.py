@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import psycopg
@@ -217,6 +218,43 @@ def test_ids_are_unique_across_shards(cluster: Cluster, memory: Recall) -> None:
 
     assert len(set(ids)) == 24
     assert len(places) > 1
+
+
+@pytest.mark.parametrize(
+    ("of_router", "of_shards"), [("ISO, MDY", "SQL, DMY"), ("German, DMY", "ISO, MDY")]
+)
+def test_times_are_the_same_however_router_and_shards_write_them(
+    cluster: Cluster, bank: str, of_router: str, of_shards: str
+) -> None:
+    """Also while a bank moves."""
+    dsns = [cluster.router, *cluster.shards.values()]
+    setting = "alter database {} set datestyle = '{}'; alter database {} set intervalstyle = '{}'"
+    day = datetime(2026, 3, 5, tzinfo=timezone.utc)
+    occurred = (day, day + timedelta(days=1))
+    for dsn in dsns:
+        name = conninfo_to_dict(dsn)["dbname"]
+        style = of_router if dsn == cluster.router else of_shards
+        with connect(dsn) as admin:
+            admin.execute(setting.format(name, style, name, "sql_standard").encode())
+    try:
+        with connect(cluster.router) as fresh:
+            memory = Recall(fresh, embedder=toy_embed, model="toy")
+            memory.retain(
+                bank,
+                [{"text": "Dee sails.", "occurred": ["2026-03-05T00:00Z", "2026-03-06T00:00Z"]}],
+            )
+            found = [memory.recall(bank, "Dee", during=occurred)[0].occurred]
+            shards.move(fresh, bank, cluster.other(bank))
+            found.append(memory.recall(bank, "Dee", during=occurred)[0].occurred)
+            created = {one.bank_id: one.created_at for one in memory.banks()}[bank]
+    finally:
+        for dsn in dsns:
+            name = conninfo_to_dict(dsn)["dbname"]
+            with connect(dsn) as admin:
+                admin.execute(f"alter database {name} reset all".encode())
+
+    assert found == [occurred] * 2
+    assert abs(datetime.now(timezone.utc) - created) < timedelta(days=1)
 
 
 def test_new_banks_spread_evenly(routed: Connection) -> None:

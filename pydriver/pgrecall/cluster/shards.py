@@ -28,6 +28,7 @@ Connection = psycopg.Connection[Any]
 
 _BLOCK = 2**40
 _PAGE = 2000
+_STYLE = ("-c datestyle=ISO,MDY", "-c intervalstyle=postgres")
 _DRAIN_SECONDS = 60.0
 _SETTLE_SECONDS = 0.5  # for calls that have looked up the old shard but not reached it yet
 
@@ -131,6 +132,7 @@ def add(router: Connection, name: str, dsn: str, *, is_open: bool = True) -> lis
 
     """
     known = shards(router)
+    dsn = _styled(dsn)
     given = conninfo_to_dict(dsn)
     if {"user", "password"} & given.keys():
         raise InvalidArgument(
@@ -191,8 +193,8 @@ def migrate(router: Connection, report: Callable[[str, str], None] | None = None
         with _connected(router, one.dsn) as shard:
             after = schema.migrate(shard).after
             router.execute(
-                "update pgrecall_router.shard set version = %s where shard = %s",
-                [after, one.shard],
+                "update pgrecall_router.shard set version = %s, dsn = %s where shard = %s",
+                [after, _styled(one.dsn), one.shard],
             )
         if report:
             report(one.shard, after)
@@ -392,9 +394,16 @@ def _new_block(router: Connection, shard: Connection) -> None:
 @contextmanager
 def _connected(router: Connection, dsn: str) -> Iterator[Connection]:
     """Connect to a shard as the role of the router's connection."""
-    limited = make_conninfo(dsn, user=router.info.user, connect_timeout=5)
+    limited = make_conninfo(_styled(dsn), user=router.info.user, connect_timeout=5)
     with connect(limited, autocommit=True) as shard:
         yield shard
+
+
+def _styled(dsn: str) -> str:
+    """Have sessions of a shard write times as the router reads them, whatever the server's way."""
+    options = str(conninfo_to_dict(dsn).get("options") or "")
+    lacking = [setting for setting in _STYLE if setting not in options]
+    return make_conninfo(dsn, options=" ".join([options, *lacking]).strip())
 
 
 def _make_functions(router: Connection, shard: Connection) -> None:
