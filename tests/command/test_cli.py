@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
@@ -206,6 +206,53 @@ def test_a_server_that_is_not_there_is_an_error_with_a_hint(run: Run) -> None:
     assert code == 1
     assert err.startswith("error: cannot reach the server: ")
     assert "hint: Check --dsn and PGRECALL_DSN" in err
+
+
+def test_the_hint_of_the_server_is_said(run: Run, bank: str, tenant: str) -> None:
+    run("bank", "create", "diary")
+    near = run("recall", "diarys", "x", "--no-embed")[2]
+    fenced = run("recall", bank, "x", "--no-embed", dsn=tenant)[2]
+    found = json.loads(run("doctor", "--json", dsn=tenant)[1])
+
+    assert 'hint: Did you mean "diary"? Create it with: pgrecall bank create NAME' in near
+    assert 'hint: Row security shows role "hint_tenant" only its own banks' in fenced
+    assert {
+        "status": "good",
+        "about": "banks",
+        "found": "row security shows this role none",
+        "advice": "Connect as a role that has banks.",
+    } in found
+
+
+@pytest.fixture
+def tenant(database: str) -> Iterator[str]:
+    """The DSN of a role that sees no bank."""
+    with psycopg.connect(database, autocommit=True) as admin:
+        admin.execute("select pgrecall.create_roles('hint')")
+        admin.execute("select pgrecall.enable_row_security()")
+        admin.execute("create role hint_tenant login in role hint_writer")
+        try:
+            yield make_conninfo(database, user="hint_tenant")
+        finally:
+            names = "hint_tenant, hint_reader, hint_writer, hint_admin, hint_searcher"
+            admin.execute(f"drop owned by {names} cascade".encode())
+            admin.execute(f"drop role {names}".encode())
+
+
+def test_what_a_server_said_is_no_lost_connection(run: Run, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as admin:
+        admin.execute(
+            "create or replace function pgrecall.bank_statistics(bank text)"
+            " returns setof pgrecall.bank_statistic language plpgsql as $$ begin"
+            " raise exception using errcode = '08006', message = 'shard \"two\" does not answer',"
+            " hint = 'Its banks come back with it.'; end $$"
+        )
+
+    assert run("bank", "show", "b") == (
+        1,
+        "",
+        'error: shard "two" does not answer\nhint: Its banks come back with it.\n',
+    )
 
 
 def test_wrong_usage_exits_with_2(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -527,6 +527,9 @@ def _attached(recall: Recall, bank: str) -> list[Finding]:
 def _banks(recall: Recall) -> list[Finding]:
     banks = recall.banks()
     if not banks:
+        if recall._run(queries.is_fenced()):
+            found = "row security shows this role none"
+            return [Finding("good", "banks", found, "Connect as a role that has banks.")]
         advice = "Run: pgrecall bank create NAME, or pgrecall demo"
         return [Finding("good", "banks", "none yet", advice)]
     findings = []

@@ -54,6 +54,11 @@ def vector_index_memory() -> Call[Any, tuple[int, int]]:
     )
 
 
+def is_fenced() -> Call[Any, bool]:
+    """Return whether row security restricts the banks that the role sees."""
+    return _value("select row_security_active('pgrecall.bank'::regclass)")
+
+
 def open_tables() -> Call[Any, tuple[list[str], list[str], bool]]:
     """Return tables without row security on which other roles than the owner have privileges.
 
