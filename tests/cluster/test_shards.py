@@ -590,3 +590,36 @@ def test_the_command_shows_and_moves(
     assert to in shown
     wrong = ["shard", "add", "one", "dbname=one", "--dsn", cluster.router]
     assert command.main(wrong) == 1
+
+
+@pytest.mark.parametrize("words", ["migrate", "migrate --dry-run", "migrate --sql", "index"])
+def test_what_is_done_on_the_shards_is_refused_on_the_router(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    assert command.main([*words.split(), "--dsn", cluster.router]) == 1
+    said = capsys.readouterr().err
+
+    assert said.startswith("error: this database is a router: its shards hold the banks\n")
+    assert "pgrecall shard status, pgrecall shard migrate" in said
+
+
+def test_doctor_says_that_a_database_is_a_router(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(["doctor", "--json", "--dsn", cluster.router]) == 0
+    [finding] = json.loads(capsys.readouterr().out)
+
+    assert finding["about"] == "router"
+    assert "--dsn of a shard" in finding["advice"]
+
+
+def test_a_problem_of_a_shard_is_shown_in_full(
+    cluster: Cluster, routed: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with down(cluster, routed, "two"):
+        [problem] = [one.problem for one in shards.status(routed) if one.problem]
+        assert command.main(["shard", "status", "--dsn", cluster.router]) == 1
+    shown = capsys.readouterr().out
+
+    assert f'shard "two": {problem}\n' in shown
+    assert "three" in shown

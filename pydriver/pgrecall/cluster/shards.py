@@ -74,7 +74,7 @@ def init(router: Connection) -> bool:
 
     """
     with translated():
-        if is_router(router):
+        if schema.is_router(router):
             return False
         if schema.installed_version(router) is not None:
             raise InstallError(
@@ -93,12 +93,6 @@ def init(router: Connection) -> bool:
         return True
 
 
-def is_router(connection: Connection) -> bool:
-    """Return whether the database is a router."""
-    found = connection.execute("select to_regclass('pgrecall_router.shard') is not null")
-    return bool(_value(found))
-
-
 def shards(router: Connection) -> list[Shard]:
     """List the shards by name.
 
@@ -106,7 +100,7 @@ def shards(router: Connection) -> list[Shard]:
         InstallError: the database is not a router.
 
     """
-    if not is_router(router):
+    if not schema.is_router(router):
         raise InstallError("this database is not a router", hint="Make it one: pgrecall shard init")
     found = router.execute(
         "select shard, dsn, is_open, version from pgrecall_router.shard order by shard"

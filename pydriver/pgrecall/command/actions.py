@@ -569,6 +569,8 @@ def reembed_bank(options: SimpleNamespace, console: Console) -> int:
 def index(options: SimpleNamespace, console: Console) -> int:
     """Show or build the vector indexes that are due."""
     dsn = resolve_dsn(options.dsn)
+    with connect(dsn) as connection:
+        schema.refuse_router(connection)
     with Recall.connect(dsn, embedder=None) as recall:
         steps = recall.index_plan(options.bank)
         advice = indexes.memory_advice(steps, recall._run(queries.maintenance_memory()))

@@ -66,6 +66,10 @@ def status(options: SimpleNamespace, console: Console) -> int:
         print_json(console, found)
     else:
         console.print(render.shards_table(found))
+        for one in found:
+            if one.problem:
+                said = f'shard "{one.shard}": {one.problem}'
+                console.print(said, markup=False, soft_wrap=True)
     return int(any(one.problem for one in found))
 
 

@@ -58,6 +58,10 @@ def examine(dsn: str) -> list[Finding]:
 
 def examine_connected(connection: Connection) -> list[Finding]:
     """Run the checks over an open connection, with its role."""
+    try:
+        schema.refuse_router(connection)
+    except RecallError as error:
+        return [Finding("good", "router", error.message, error.hint)]
     recall = Recall(connection)
     findings = [_server(connection), _vector(recall), _pgrecall(connection)]
     findings += [_embedder(), _reranker()]

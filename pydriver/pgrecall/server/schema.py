@@ -117,10 +117,11 @@ def installed_version(connection: Connection) -> str | None:
     """Return the version of pgrecall in the database, such as ``0.1.0``; None if missing.
 
     Raises:
-        InstallError: a superuser asks, and the schema belongs to a role that is none; or the other
-            schema is missing.
+        InstallError: a superuser asks, and the schema belongs to a role that is none; the other
+            schema is missing; or the database is a router.
 
     """
+    refuse_router(connection)
     owner = _scalar(connection, _LESSER_OWNER)
     if owner is not None:
         raise InstallError(
@@ -137,6 +138,26 @@ def installed_version(connection: Connection) -> str | None:
             hint="Restore a dump of both, as of: pg_dump -n 'pgrecall*', into another database.",
         )
     return version
+
+
+def is_router(connection: Connection) -> bool:
+    """Return whether the database is a router, whose shards hold the banks."""
+    return bool(_scalar(connection, "select to_regclass('pgrecall_router.shard') is not null"))
+
+
+def refuse_router(connection: Connection) -> None:
+    """Refuse what must be done on each shard.
+
+    Raises:
+        InstallError: the database is a router.
+
+    """
+    if is_router(connection):
+        raise InstallError(
+            "this database is a router: its shards hold the banks",
+            hint="See and upgrade them with: pgrecall shard status, pgrecall shard migrate; for"
+            " doctor and index pass the --dsn of a shard.",
+        )
 
 
 def pending_script(connection: Connection) -> str | None:
