@@ -722,6 +722,31 @@ def test_what_doctor_says_mends_what_is_gone(run: Run, database: str, damage: st
     assert found_by_doctor(run, database) == {}
 
 
+@pytest.mark.parametrize(
+    ("damage", "column"),
+    [
+        ("drop extension vector cascade", "pgrecall.embedding.embedding"),
+        (
+            "alter table pgrecall.memory drop column written_by cascade",
+            "pgrecall.memory.written_by",
+        ),
+    ],
+)
+def test_a_column_that_is_gone_is_restored_from_a_backup(
+    run: Run, bank: str, database: str, damage: str, column: str
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(damage.encode())
+
+    bad = found_by_doctor(run, database)
+    code, _, err = run("migrate")
+
+    assert any(
+        column in found and advice.startswith("Restore a backup") for found, advice in bad.items()
+    )
+    assert (code == 1 and "Restore a backup" in err) == ("vector" in damage)
+
+
 def test_doctor_says_nothing_else_of_a_table_that_is_gone(run: Run, database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("drop table pgrecall.attached_change")

@@ -639,6 +639,7 @@ def test_what_can_be_made_by_hand_is_taken_by_the_upgrade(old_database: str) -> 
         assert len(by_hand) == 14
         for statement in by_hand:
             connection.execute(statement.encode())
+        assert [step.by_hand for step in schema.plan(connection) if step.by_hand] == []
         schema.migrate(connection)
 
         sizes = connection.execute(

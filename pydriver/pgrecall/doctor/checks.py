@@ -65,19 +65,26 @@ def examine_connected(connection: Connection) -> list[Finding]:
     recall = Recall(connection)
     findings = [_server(connection), _vector(recall), _pgrecall(connection)]
     findings += [_embedder(), _reranker()]
-    if all(finding.status != "bad" for finding in findings[1:3]):
-        expected = installed_by(schema.script(build.install_name(__version__)))
-        tables = recall._run(queries.tables())
-        missing = _missing(recall, connection, expected, tables)
-        findings += [*_vector_schema(recall), *_sessions(recall), *missing]
-        findings += _stray_rows(recall, expected, tables)
-        if not is_distributed(connection):  # each node has ids of its own
-            findings += _sequences(recall)
-        findings += [*_tables(recall), *_vector_memory(recall)]
-        # What follows calls functions that read tables.
-        if all(finding.about not in ("functions", "tables") for finding in missing):
-            findings += [*_row_security(recall), *_banks(recall)]
-            findings += [*_indexes(recall), *_index_recall(recall)]
+    if findings[2].status == "bad":
+        return findings
+    expected = installed_by(schema.script(build.install_name(__version__)))
+    tables = recall._run(queries.tables())
+    gone = _columns(recall, expected, tables)
+    findings += gone
+    if findings[1].status == "bad":
+        return findings
+    missing = _missing(recall, connection, expected, tables)
+    findings += [*_vector_schema(recall), *_sessions(recall), *missing]
+    if gone:  # what follows reads them
+        return findings
+    findings += _stray_rows(recall, expected, tables)
+    if not is_distributed(connection):  # each node has ids of its own
+        findings += _sequences(recall)
+    findings += [*_tables(recall), *_vector_memory(recall)]
+    # What follows calls functions that read tables.
+    if all(finding.about not in ("functions", "tables") for finding in missing):
+        findings += [*_row_security(recall), *_banks(recall)]
+        findings += [*_indexes(recall), *_index_recall(recall)]
     return findings
 
 
@@ -249,6 +256,27 @@ def _sessions(recall: Recall) -> list[Finding]:
     return findings
 
 
+def _columns(recall: Recall, expected: Installed, tables: Mapping[str, Table]) -> list[Finding]:
+    """Look for columns that were dropped, as by ``drop extension vector cascade``."""
+    there = recall._run(queries.columns())
+    gone = [
+        f"{table}.{column}"
+        for table, columns in expected.tables.items()
+        for column in columns
+        if table in tables and (table, column) not in there
+    ]
+    if not gone:
+        return []
+    return [
+        Finding(
+            "bad",
+            "columns",
+            f"missing, with what they held: {', '.join(gone)}",
+            "Restore a backup into an empty database: nothing else brings them back.",
+        )
+    ]
+
+
 def _missing(
     recall: Recall, connection: Connection, expected: Installed, tables: Mapping[str, Table]
 ) -> list[Finding]:
@@ -275,7 +303,7 @@ def _missing(
         dict.fromkeys(schema.missing_functions(connection), ""),
         f"Run: pgrecall migrate; then, if its roles are used: {_create_roles(recall)}",
     )
-    lost = sorted(expected.tables - tables.keys())
+    lost = sorted(expected.tables.keys() - tables.keys())
     add("tables", "missing", dict.fromkeys(lost, ""))
     if not is_distributed(connection):
         bare = [name for name, table in tables.items() if table.lacks_partitions]

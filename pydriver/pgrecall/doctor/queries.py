@@ -178,6 +178,19 @@ def tables() -> Call[Any, dict[str, Table]]:
     )
 
 
+def columns() -> Call[Any, set[tuple[str, str]]]:
+    """Return the columns of the schema, each with its table."""
+    return Call(
+        "select pg_catalog.format('%%s.%%s', c.relnamespace::regnamespace, c.relname), a.attname"
+        " from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+        " and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped",
+        {},
+        tuple_row,
+        set,
+    )
+
+
 def missing_partitions() -> Call[Any, list[tuple[str, str]]]:
     """Return the partitions that embedding lacks beside others: name and bound."""
     return Call(

@@ -407,8 +407,10 @@ def _restore_functions(connection: Connection) -> tuple[str, ...]:
             raise InstallError(
                 f"functions of pgrecall {__version__} cannot be created again:"
                 f" {error.diag.message_primary}",
-                hint="The database holds an earlier, unreleased state of this version: install"
-                " into another database, and move the banks by pgrecall export and import.",
+                hint="Columns or types are missing, as after drop extension vector cascade, or in"
+                " an earlier, unreleased state of this version; pgrecall doctor names the columns."
+                " Restore a backup into an empty database; of an unreleased state, move the banks"
+                " by pgrecall export and import.",
             ) from error
     return tuple(missing)
 
@@ -519,7 +521,9 @@ def _planned(
         sources = {table, *re.findall(r"\bfrom (pgrecall\w*\.\w+)", flat)}
         seconds = sum(_bytes(connection, name) for name in sources) / rate
     by_hand = None
-    if lock == "share" and "if not exists" in flat and _can_be_made(connection, flat):
+    if lock == "share" and "if not exists" in flat and _has_index(connection, flat):
+        seconds = 0.0
+    elif lock == "share" and "if not exists" in flat and _can_be_made(connection, flat):
         by_hand = statement.replace(" index if not exists", " index concurrently if not exists", 1)
     return PlannedStatement(phase, statement, lock, table, round(seconds, 1), by_hand)
 
@@ -550,6 +554,13 @@ def _bytes(connection: Connection, table: str) -> int:
     )
     size = _scalar(connection, query, table)
     return int(size or 0)
+
+
+def _has_index(connection: Connection, statement: str) -> bool:
+    """Return whether the index that a statement creates was created beforehand."""
+    found = re.search(r"if not exists (\w+) on (pgrecall\w*)\.", statement)
+    query = "select exists (select from pg_index where indexrelid = to_regclass(%s) and indisvalid)"
+    return found is not None and bool(_scalar(connection, query, f"{found[2]}.{found[1]}"))
 
 
 def _can_be_made(connection: Connection, statement: str) -> bool:
