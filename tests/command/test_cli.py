@@ -224,6 +224,42 @@ def test_the_hint_of_the_server_is_said(run: Run, bank: str, tenant: str) -> Non
     } in found
 
 
+def test_stats_says_of_how_many_banks_recalls_are_logged(run: Run, bank: str, tenant: str) -> None:
+    assert run("bank", "create", "diary")[0] == 0
+
+    assert "50.00% of the driver's recalls are logged, of 2 banks, not of" in " ".join(
+        run("stats", "--share", "0.5")[1].split()
+    )
+    assert 'logged, of bank "diary".' in run("stats", "diary", "--share", "0")[1]
+    assert run("stats", "--share", "0.5", dsn=tenant) == (
+        1,
+        "",
+        "error: nothing was set: this role sees no bank\n",
+    )
+
+
+def test_who_does_not_own_the_tables_is_told_who_builds_indexes(
+    run: Run, database: str, tenant: str
+) -> None:
+    with psycopg.connect(database, autocommit=True) as admin:
+        owner = admin.info.user
+        memory = Recall(admin, embedder=None)
+        memory.create_bank("hint_tenant")
+        memory.configure_bank("hint_tenant", {"hnsw_threshold": 2})
+        facts = [{"text": f"fact {n}", "embedding": [1, n]} for n in range(4)]
+        memory.retain("hint_tenant", facts, model="toy")
+
+    found = json.loads(run("doctor", "--json", dsn=tenant)[1])
+
+    assert f'Run: pgrecall index --apply, as "{owner}", who owns the tables' in [
+        one["advice"] for one in found
+    ]
+    assert run("index", "--apply", dsn=tenant)[::2] == (
+        1,
+        f'error: only the owner of the tables may build indexes\nhint: Connect as "{owner}".\n',
+    )
+
+
 @pytest.fixture
 def tenant(database: str) -> Iterator[str]:
     """The DSN of a role that sees no bank."""

@@ -462,17 +462,27 @@ def stats(options: SimpleNamespace, console: Console) -> int:
     """Set the share of recalls that is logged; show how long recalls took."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         if options.share is not None:
-            for bank in [options.bank] if options.bank else [b.bank_id for b in recall.banks()]:
+            banks = [options.bank] if options.bank else [b.bank_id for b in recall.banks()]
+            if not banks:
+                return fail("nothing was set: this role sees no bank", None)
+            for bank in banks:
                 recall.configure_bank(bank, {"log_share": options.share})
+            those = (
+                f'bank "{options.bank}"'
+                if options.bank
+                else f"{len(banks):,} banks, not of those created later"
+            )
         times = recall.recall_stats(options.bank, since=options.since)
     if options.json:
         print_json(console, times)
-    elif times:
+        return 0
+    if times:
         console.print(render.times_table(times))
         console.print("Milliseconds; wait to rerank are the 95th percentiles.", style="dim")
-    elif options.share:
-        console.print(f"From now on {options.share:.2%} of the driver's recalls are logged.")
-    else:
+    if options.share is not None:
+        share = f"{options.share:.2%} of the driver's recalls are logged"
+        console.print(f"From now on {share}, of {those}.", markup=False)
+    elif not times:
         console.print(
             "No recall was logged. Log one of a hundred with: pgrecall stats --share 0.01"
         )
@@ -574,6 +584,7 @@ def index(options: SimpleNamespace, console: Console) -> int:
     with Recall.connect(dsn, embedder=None) as recall:
         steps = recall.index_plan(options.bank)
         advice = indexes.memory_advice(steps, recall._run(queries.maintenance_memory()))
+        owner = recall._run(queries.other_owner())
     if options.json:
         print_json(console, steps)
     elif not steps:
@@ -582,6 +593,8 @@ def index(options: SimpleNamespace, console: Console) -> int:
         console.print(render.index_table(steps))
         if advice:
             console.print(advice, style="dim", markup=False)
+    if options.apply and steps and owner:
+        return fail("only the owner of the tables may build indexes", f'Connect as "{owner}".')
     if options.apply:
         try:
             with Recall.connect(dsn, embedder=None) as recall:

@@ -467,6 +467,8 @@ def _vector_memory(recall: Recall) -> list[Finding]:
 
 def _indexes(recall: Recall) -> list[Finding]:
     findings = []
+    owner = recall._run(queries.other_owner())
+    run = "Run: pgrecall index --apply" + (f', as "{owner}", who owns the tables' if owner else "")
     for bank, steps in groupby(recall.index_plan(), key=lambda step: step.bank_id):
         due = list(steps)
         reasons = "; ".join(dict.fromkeys(step.reason for step in due))
@@ -475,7 +477,7 @@ def _indexes(recall: Recall) -> list[Finding]:
                 "warning",
                 "a dropped bank" if bank is None else f'bank "{bank}"',
                 f"{len(due)} statements for its vector indexes are due: {reasons}",
-                "Run: pgrecall index --apply",
+                run,
             )
         )
     return findings

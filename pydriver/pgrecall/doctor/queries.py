@@ -140,6 +140,15 @@ def unanalysed_tables() -> Call[Any, list[str]]:
     )
 
 
+def other_owner() -> Call[Any, str | None]:
+    """Return who owns the tables with vectors, if the caller does not have their rights."""
+    return _value(
+        "select (select pg_get_userbyid(c.relowner)::text from pg_catalog.pg_class c"
+        " where c.oid = to_regclass('pgrecall.embedding')"
+        " and not pg_has_role(c.relowner, 'usage'))"
+    )
+
+
 def has_vector_indexes() -> Call[Any, bool]:
     """Return whether there is any vector index."""
     return _value(
