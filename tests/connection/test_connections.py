@@ -173,6 +173,21 @@ def test_a_call_that_waited_for_an_upgrade_is_sent_again(
         assert [hit.text for hit in found.result()] == ["Ana leads Atlas."]
 
 
+def test_a_call_whose_function_was_just_replaced_is_sent_again(
+    database: str, admin: Connection
+) -> None:
+    admin.execute("create sequence tried")
+    admin.execute(
+        "create or replace function pgrecall.pending_links(bank text) returns bigint"
+        " language plpgsql as $$ begin if nextval('public.tried') = 1 then"
+        " raise exception using errcode = 'XX000',"
+        " message = 'cache lookup failed for function 16384'; end if; return 7; end $$"
+    )
+
+    with Recall.connect(database, embedder=None) as memory:
+        assert memory.pending_links("b") == 7
+
+
 def test_threads_that_share_a_lost_connection_open_one(
     database: str, bank: str, admin: Connection
 ) -> None:

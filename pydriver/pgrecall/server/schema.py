@@ -447,6 +447,12 @@ def _provide_vector(connection: Connection, path: str) -> None:
             f'this role may not create the extension "vector" in "{connection.info.dbname}"',
             hint="Ask an administrator to run there: create extension vector;",
         ) from error
+    except psycopg.errors.InvalidSchemaName as error:
+        raise InstallError(
+            f'search_path, {path or "empty"}, names no schema for the extension "vector"',
+            hint="Run: create extension vector schema public; or set search_path to a schema that"
+            " exists.",
+        ) from error
 
 
 def _update_extension(connection: Connection) -> None:
