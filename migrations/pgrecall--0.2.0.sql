@@ -75,6 +75,23 @@ begin
       hint    = 'Upgrade it: alter extension vector update;';
   end if;
 
+  if not has_schema_privilege(vector_schema, 'usage') then
+    raise exception using
+      errcode = 'RC012',
+      message = format('role "%s" may not use schema "%s", where pgvector is', current_user,
+                       vector_schema),
+      hint    = format('Run as its owner: grant usage on schema %I to %I;', vector_schema,
+                       current_user);
+  end if;
+  if not has_database_privilege(current_database(), 'create') then
+    raise exception using
+      errcode = 'RC012',
+      message = format('role "%s" may not create schemas in database "%s"', current_user,
+                       current_database()),
+      hint    = format('Run as its owner: grant create on database %I to %I;',
+                       current_database(), current_user);
+  end if;
+
   -- Functions look up their names in pgvector's schema too, where one whose arguments fit better
   -- would win over pg_catalog's.
   if exists (
@@ -537,6 +554,12 @@ do $$
 declare
   partitions integer := coalesce(nullif(current_setting('pgrecall.partitions', true), ''), '32');
 begin
+  if partitions < 1 then
+    raise exception using
+      errcode = 'RC012',
+      message = format('pgrecall.partitions must be at least 1, not %s', partitions),
+      hint    = 'Leave it at 32: reset pgrecall.partitions;';
+  end if;
   for remainder in 0 .. partitions - 1 loop
     execute format(
       'create table pgrecall_internal.%I partition of pgrecall.embedding

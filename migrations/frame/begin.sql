@@ -152,79 +152,120 @@ and    not exists (
          and    d.deptype = 'i'
        );
 
--- Functions that tables, types, casts and views of pgrecall itself use: these stay.
-create function pgrecall_upgrade.is_state(class_id oid, object_id oid)
-returns boolean
-language plpgsql stable
-as $upgrade$
-begin
-  return case class_id
-    when 'pg_proc'::regclass then false
-    when 'pg_policy'::regclass then false
-    when 'pg_cast'::regclass then true
-    when 'pg_rewrite'::regclass then (
-      select c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
-      from   pg_rewrite r
-      join   pg_class c on c.oid = r.ev_class
-      where  r.oid = object_id
-    )
-    when 'pg_attrdef'::regclass then (
-      select c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
-      from   pg_attrdef a
-      join   pg_class c on c.oid = a.adrelid
-      where  a.oid = object_id
-    )
-    when 'pg_constraint'::regclass then (
-      select o.connamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
-      from   pg_constraint o
-      where  o.oid = object_id
-    )
-    else (
-      select coalesce(o.schema in ('pgrecall', 'pgrecall_internal'), false)
-      from   pg_identify_object(class_id, object_id, 0) o
-    )
-  end;
-end;
-$upgrade$;
+-- Every table, view and sequence as it was: end.sql gives those that come new the rights of these.
+create table pgrecall_upgrade.former_relation as
+select c.oid as relation_id
+from   pg_class c
+where  c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')
+and    c.relkind in ('r', 'p', 'v', 'S');
 
--- The objects of users that depend on these, directly or indirectly, as type and name.
-create function pgrecall_upgrade.dependents(class_id oid, object_ids oid[], column_number integer)
-returns setof text
-language plpgsql stable
-as $upgrade$
-begin
-  return query
-  with recursive dependent (class_id, object_id, column_number) as (
-    select dependents.class_id, o.object_id, dependents.column_number
-    from   unnest(object_ids) as o (object_id)
-    union
-    select case when r.oid is not null then 'pg_class'::regclass else d.classid end,
-           coalesce(r.ev_class, d.objid),
-           0
-    from   dependent x
-    join   pg_depend d
-    on     d.refclassid = x.class_id
-    and    d.refobjid = x.object_id
-    and    (x.column_number = 0 or d.refobjsubid = x.column_number)
-    left   join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
-    -- The row type of a view depends on the view internally; this finds what depends on the type.
-    where  (d.deptype = 'n' or (d.classid = 'pg_type'::regclass and d.deptype = 'i'))
-    and    not pgrecall_upgrade.is_state(d.classid, d.objid)
-    and    not exists (
-             select
-             from   pgrecall_upgrade.former f
-             where  d.classid = 'pg_proc'::regclass
-             and    f.function_id = d.objid
-           )
-  )
-  select distinct format('%s %s', o.type, o.identity)
-  from   dependent d
-  cross  join lateral pg_identify_object(d.class_id, d.object_id, 0) o
-  where  d.class_id <> 'pg_type'::regclass
-  and    not (d.class_id = dependents.class_id and d.object_id = any (object_ids))
-  order  by 1;
-end;
-$upgrade$;
+-- What is concerned: functions that are removed, functions that stay because tables, types, casts or
+-- views of pgrecall use them, and objects of users that depend on what is removed, directly or
+-- indirectly. A view can be created again unless a column of it is dropped, or it has parts that
+-- would have to be created, too. pgrecall migrate --dry-run runs the query alone.
+create table pgrecall_upgrade.concerned as
+with recursive
+former (function_id, is_dropped) as (
+  select p.oid, n.nspname = 'pgrecall_internal' or p.proname like '\_%'
+                or p.proname = any ('{public_functions}')
+  from   pg_proc p
+  join   pg_namespace n on n.oid = p.pronamespace
+  where  n.nspname in ('pgrecall', 'pgrecall_internal')
+  and    not exists (
+           select
+           from   pg_depend d
+           where  d.classid = 'pg_proc'::regclass
+           and    d.objid = p.oid
+           and    d.deptype = 'i'
+         )
+),
+edge as not materialized (
+  select d.*, r.ev_class,
+         case d.classid
+           when 'pg_proc'::regclass then false
+           when 'pg_policy'::regclass then false
+           when 'pg_cast'::regclass then true
+           else coalesce(case d.classid
+             when 'pg_rewrite'::regclass then (
+               select c.relnamespace::regnamespace::text from pg_class c where c.oid = r.ev_class)
+             when 'pg_attrdef'::regclass then (
+               select c.relnamespace::regnamespace::text
+               from   pg_attrdef a join pg_class c on c.oid = a.adrelid where a.oid = d.objid)
+             when 'pg_constraint'::regclass then (
+               select o.connamespace::regnamespace::text from pg_constraint o where o.oid = d.objid)
+             else (select o.schema from pg_identify_object(d.classid, d.objid, 0) o)
+           end in ('pgrecall', 'pgrecall_internal'), false)
+         end as is_state
+  from   pg_depend d
+  left   join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
+),
+kept (function_id) as (
+  select e.refobjid
+  from   edge e
+  join   former f on f.function_id = e.refobjid
+  where  e.refclassid = 'pg_proc'::regclass
+  and    e.is_state
+  union
+  select d.refobjid
+  from   kept k
+  join   pg_depend d
+  on     d.classid = 'pg_proc'::regclass
+  and    d.objid = k.function_id
+  and    d.refclassid = 'pg_proc'::regclass
+),
+dropped (function_id) as (
+  select f.function_id from former f where f.is_dropped
+  except
+  select k.function_id from kept k
+),
+dependent (class_id, object_id, column_number, is_theirs, is_of_column) as (
+  select 'pg_proc'::regclass::oid, d.function_id, 0, false, false from dropped d
+  union
+  select 'pg_class'::regclass, a.attrelid, a.attnum::integer, false, true
+  from   unnest('{columns}'::text[]) as c (name)
+  join   pg_attribute a
+  on     a.attrelid = to_regclass('pgrecall.' || split_part(c.name, '.', 1))
+  and    a.attname = split_part(c.name, '.', 2)
+  union
+  select case when e.ev_class is not null then 'pg_class'::regclass else e.classid end,
+         coalesce(e.ev_class, e.objid), 0, true, x.is_of_column
+  from   dependent x
+  join   edge e
+  on     e.refclassid = x.class_id
+  and    e.refobjid = x.object_id
+  and    (x.column_number = 0 or e.refobjsubid = x.column_number)
+  -- The row type of a view depends on the view internally; this finds what depends on the type.
+  where  (e.deptype = 'n' or (e.classid = 'pg_type'::regclass and e.deptype = 'i'))
+  and    not e.is_state
+  and    not exists (
+           select
+           from   former f
+           where  e.classid = 'pg_proc'::regclass
+           and    f.function_id = e.objid
+         )
+)
+select 'kept' as what, k.function_id as object_id, null as name, false as is_recreated
+from   kept k
+union  all
+select 'dropped', d.function_id, null, false
+from   dropped d
+union  all
+select 'dependent', d.object_id, format('%s %s', o.type, o.identity),
+       d.class_id = 'pg_class'::regclass
+       and not bool_or(d.is_of_column)
+       and exists (select from pg_class c where c.oid = d.object_id and c.relkind in ('v', 'm'))
+       and not exists (select from pg_trigger t where t.tgrelid = d.object_id)
+       and not exists (select from pg_attrdef a where a.adrelid = d.object_id)
+       and not exists (select from pg_rewrite r
+                       where r.ev_class = d.object_id and r.rulename <> '_RETURN')
+       and not exists (select from pg_depend e
+                       where e.classid = 'pg_class'::regclass and e.objid = d.object_id
+                       and   e.deptype = 'e')
+from   dependent d
+cross  join lateral pg_identify_object(d.class_id, d.object_id, 0) o
+where  d.is_theirs
+and    d.class_id <> 'pg_type'::regclass
+group  by d.class_id, d.object_id, o.type, o.identity;
 
 -- The statements that create views and materialized views again, in the order of dependence.
 create table pgrecall_upgrade.recreation (
@@ -233,141 +274,85 @@ create table pgrecall_upgrade.recreation (
   statement text
 );
 
-create function pgrecall_upgrade.note_views(names text[])
-returns void
-language plpgsql
-as $upgrade$
-begin
-  insert into pgrecall_upgrade.recreation (view_id, statement)
-  with recursive view as (
-    select c.oid as view_id, i.type, i.identity, c.relowner, c.relacl, c.reloptions,
-           c.relispopulated
-    from   pg_class c
-    cross  join lateral pg_identify_object('pg_class'::regclass, c.oid, 0) i
-    where  c.relkind in ('v', 'm')
-    and    format('%s %s', i.type, i.identity) = any (names)
-    -- These would have to be created again, too.
-    and    not exists (select from pg_trigger t where t.tgrelid = c.oid)
-    and    not exists (select from pg_attrdef a where a.adrelid = c.oid)
-    and    not exists (select from pg_rewrite r
-                       where r.ev_class = c.oid and r.rulename <> '_RETURN')
-    and    not exists (select from pg_depend d
-                       where d.classid = 'pg_class'::regclass and d.objid = c.oid
-                       and   d.deptype = 'e')
-  ),
-  above (view_id, level) as (
-    select v.view_id, 0 from view v
-    union
-    select r.ev_class, a.level + 1
-    from   above a
-    join   pg_depend d on d.refclassid = 'pg_class'::regclass and d.refobjid = a.view_id
-    join   pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
-    join   view v on v.view_id = r.ev_class
-    where  r.ev_class <> a.view_id
-  ),
-  made as (
-    select v.view_id, 1 as place, null::text as object,
-           format('create %s %s%s as %s%s', v.type, v.identity,
-                  ' with (' || array_to_string(v.reloptions, ', ') || ')',
-                  rtrim(pg_get_viewdef(v.view_id), ';'),
-                  case when not v.relispopulated then ' with no data' end) as statement
-    from   view v
+insert into pgrecall_upgrade.recreation (view_id, statement)
+with recursive view as (
+  select c.oid as view_id, i.type, i.identity, c.relowner, c.relacl, c.reloptions,
+         c.relispopulated
+  from   pgrecall_upgrade.concerned n
+  join   pg_class c on c.oid = n.object_id
+  cross  join lateral pg_identify_object('pg_class'::regclass, c.oid, 0) i
+  where  n.is_recreated
+),
+above (view_id, level) as (
+  select v.view_id, 0 from view v
+  union
+  select r.ev_class, a.level + 1
+  from   above a
+  join   pg_depend d on d.refclassid = 'pg_class'::regclass and d.refobjid = a.view_id
+  join   pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
+  join   view v on v.view_id = r.ev_class
+  where  r.ev_class <> a.view_id
+),
+made as (
+  select v.view_id, 1 as place, null::text as object,
+         format('create %s %s%s as %s%s', v.type, v.identity,
+                ' with (' || array_to_string(v.reloptions, ', ') || ')',
+                rtrim(pg_get_viewdef(v.view_id), ';'),
+                case when not v.relispopulated then ' with no data' end) as statement
+  from   view v
+  union all
+  select v.view_id, 2, null, format('alter %s %s owner to %s', v.type, v.identity,
+                                    v.relowner::regrole)
+  from   view v
+  union all
+  select v.view_id, 3, i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)
+  from   view v
+  join   pg_index i on i.indrelid = v.view_id
+  union all
+  select v.view_id, 4, a.attname,
+         format('comment on %s %s is %L', case when d.objsubid = 0 then v.type else 'column' end,
+                v.identity || coalesce('.' || quote_ident(a.attname), ''), d.description)
+  from   view v
+  join   pg_description d on d.classoid = 'pg_class'::regclass and d.objoid = v.view_id
+  left   join pg_attribute a
+    on   a.attrelid = v.view_id and a.attnum = d.objsubid and d.objsubid > 0
+  union all
+  select v.view_id, 5, g.attname,
+         format('grant %s%s on table %s to %s%s', x.privilege_type,
+                ' (' || quote_ident(g.attname) || ')', v.identity,
+                case x.grantee when 0 then 'public' else x.grantee::regrole::text end,
+                case when x.is_grantable then ' with grant option' end)
+  from   view v
+  cross  join lateral (
+    select null::name as attname, v.relacl as acl
     union all
-    select v.view_id, 2, null, format('alter %s %s owner to %s', v.type, v.identity,
-                                      v.relowner::regrole)
-    from   view v
-    union all
-    select v.view_id, 3, i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)
-    from   view v
-    join   pg_index i on i.indrelid = v.view_id
-    union all
-    select v.view_id, 4, a.attname,
-           format('comment on %s %s is %L', case when d.objsubid = 0 then v.type else 'column' end,
-                  v.identity || coalesce('.' || quote_ident(a.attname), ''), d.description)
-    from   view v
-    join   pg_description d on d.classoid = 'pg_class'::regclass and d.objoid = v.view_id
-    left   join pg_attribute a
-      on   a.attrelid = v.view_id and a.attnum = d.objsubid and d.objsubid > 0
-    union all
-    select v.view_id, 5, g.attname,
-           format('grant %s%s on table %s to %s%s', x.privilege_type,
-                  ' (' || quote_ident(g.attname) || ')', v.identity,
-                  case x.grantee when 0 then 'public' else x.grantee::regrole::text end,
-                  case when x.is_grantable then ' with grant option' end)
-    from   view v
-    cross  join lateral (
-      select null::name as attname, v.relacl as acl
-      union all
-      select a.attname, a.attacl from pg_attribute a
-      where  a.attrelid = v.view_id and a.attacl is not null
-    ) as g
-    cross  join lateral aclexplode(g.acl) as x
-    where  x.grantee <> v.relowner
-  )
-  select m.view_id, m.statement
-  from   made m
-  order  by (select max(a.level) from above a where a.view_id = m.view_id), m.view_id, m.place,
-           m.object nulls first, m.statement;
-end;
-$upgrade$;
+    select a.attname, a.attacl from pg_attribute a
+    where  a.attrelid = v.view_id and a.attacl is not null
+  ) as g
+  cross  join lateral aclexplode(g.acl) as x
+  where  x.grantee <> v.relowner
+)
+select m.view_id, m.statement
+from   made m
+order  by (select max(a.level) from above a where a.view_id = m.view_id), m.view_id, m.place,
+         m.object nulls first, m.statement;
 
 do $upgrade$
 declare
-  public_names constant text[] := '{public_functions}';
-  column_names constant text[] := '{columns}';
-  kept oid[];
-  doomed oid[];
-  theirs text[];
-  are_views boolean;
+  dropped constant oid[] := array(
+    select c.object_id from pgrecall_upgrade.concerned c where c.what = 'dropped'
+  );
+  kept constant oid[] := array(
+    select c.object_id from pgrecall_upgrade.concerned c where c.what = 'kept'
+  );
+  theirs constant text[] := array(
+    select c.name from pgrecall_upgrade.concerned c where c.what = 'dependent' order by 1
+  );
+  are_views constant boolean := not exists (
+    select from pgrecall_upgrade.concerned c where c.what = 'dependent' and not c.is_recreated
+  );
   part record;
 begin
-  kept := array(
-    with recursive kept (function_id) as (
-      select d.refobjid
-      from   pg_depend d
-      join   pgrecall_upgrade.former f on f.function_id = d.refobjid
-      where  d.refclassid = 'pg_proc'::regclass
-      and    pgrecall_upgrade.is_state(d.classid, d.objid)
-      union
-      select d.refobjid
-      from   kept k
-      join   pg_depend d
-      on     d.classid = 'pg_proc'::regclass
-      and    d.objid = k.function_id
-      and    d.refclassid = 'pg_proc'::regclass
-    )
-    select k.function_id from kept k
-  );
-  doomed := array(
-    select f.function_id
-    from   pgrecall_upgrade.former f
-    where  (f.is_private or f.name = any (public_names))
-    and    f.function_id <> all (kept)
-  );
-
-  theirs := array(
-    select pgrecall_upgrade.dependents('pg_proc'::regclass, doomed, 0)
-    union
-    select pgrecall_upgrade.dependents('pg_class'::regclass, array[a.attrelid], a.attnum)
-    from   unnest(column_names) as c (name)
-    join   pg_attribute a
-    on     a.attrelid = to_regclass('pgrecall.' || split_part(c.name, '.', 1))
-    and    a.attname = split_part(c.name, '.', 2)
-    order  by 1
-  );
-  perform pgrecall_upgrade.note_views(theirs);
-  -- A view over a dropped column cannot be created again.
-  are_views := cardinality(theirs) = (
-    select count(distinct r.view_id) from pgrecall_upgrade.recreation r
-  ) and not exists (
-    select
-    from   unnest(column_names) as c (name)
-    join   pg_attribute a
-    on     a.attrelid = to_regclass('pgrecall.' || split_part(c.name, '.', 1))
-    and    a.attname = split_part(c.name, '.', 2)
-    cross  join lateral pgrecall_upgrade.dependents('pg_class'::regclass, array[a.attrelid],
-                                                    a.attnum)
-  );
   if are_views and current_setting('pgrecall.recreate_dependents', true) = 'on' then
     for part in
       select r.view_id, c.relkind, max(r.n) as n
@@ -402,14 +387,14 @@ begin
     from   pg_proc p
     join   pgrecall_upgrade.former f on f.function_id = p.oid
     where  p.prosqlbody is not null
-    and    p.oid <> all (doomed || kept)
+    and    p.oid <> all (dropped || kept)
     and    exists (
              select
              from   pg_depend d
              where  d.classid = 'pg_proc'::regclass
              and    d.objid = p.oid
              and    d.refclassid = 'pg_proc'::regclass
-             and    d.refobjid = any (doomed)
+             and    d.refobjid = any (dropped)
            )
   loop
     execute format(
@@ -419,8 +404,8 @@ begin
   end loop;
 
   -- One statement drops them in any order that they need.
-  if doomed <> '{}' then
-    execute 'drop function ' || array_to_string(doomed::regprocedure[], ', ');
+  if dropped <> '{}' then
+    execute 'drop function ' || array_to_string(dropped::regprocedure[], ', ');
   end if;
 end;
 $upgrade$;

@@ -3,6 +3,7 @@
 from pgrecall.server.schema import (
     MigrationResult,
     PlannedStatement,
+    dependents,
     describe,
     installed_version,
     migrate,
@@ -14,6 +15,7 @@ from pgrecall.server.schema import (
 __all__ = [
     "MigrationResult",
     "PlannedStatement",
+    "dependents",
     "describe",
     "installed_version",
     "migrate",

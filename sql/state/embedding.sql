@@ -60,6 +60,12 @@ do $$
 declare
   partitions integer := coalesce(nullif(current_setting('pgrecall.partitions', true), ''), '32');
 begin
+  if partitions < 1 then
+    raise exception using
+      errcode = 'RC012',
+      message = format('pgrecall.partitions must be at least 1, not %s', partitions),
+      hint    = 'Leave it at 32: reset pgrecall.partitions;';
+  end if;
   for remainder in 0 .. partitions - 1 loop
     execute format(
       'create table pgrecall_internal.%I partition of pgrecall.embedding

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import psycopg
@@ -217,6 +218,43 @@ def test_ids_are_unique_across_shards(cluster: Cluster, memory: Recall) -> None:
 
     assert len(set(ids)) == 24
     assert len(places) > 1
+
+
+@pytest.mark.parametrize(
+    ("of_router", "of_shards"), [("ISO, MDY", "SQL, DMY"), ("German, DMY", "ISO, MDY")]
+)
+def test_times_are_the_same_however_router_and_shards_write_them(
+    cluster: Cluster, bank: str, of_router: str, of_shards: str
+) -> None:
+    """Also while a bank moves."""
+    dsns = [cluster.router, *cluster.shards.values()]
+    setting = "alter database {} set datestyle = '{}'; alter database {} set intervalstyle = '{}'"
+    day = datetime(2026, 3, 5, tzinfo=timezone.utc)
+    occurred = (day, day + timedelta(days=1))
+    for dsn in dsns:
+        name = conninfo_to_dict(dsn)["dbname"]
+        style = of_router if dsn == cluster.router else of_shards
+        with connect(dsn) as admin:
+            admin.execute(setting.format(name, style, name, "sql_standard").encode())
+    try:
+        with connect(cluster.router) as fresh:
+            memory = Recall(fresh, embedder=toy_embed, model="toy")
+            memory.retain(
+                bank,
+                [{"text": "Dee sails.", "occurred": ["2026-03-05T00:00Z", "2026-03-06T00:00Z"]}],
+            )
+            found = [memory.recall(bank, "Dee", during=occurred)[0].occurred]
+            shards.move(fresh, bank, cluster.other(bank))
+            found.append(memory.recall(bank, "Dee", during=occurred)[0].occurred)
+            created = {one.bank_id: one.created_at for one in memory.banks()}[bank]
+    finally:
+        for dsn in dsns:
+            name = conninfo_to_dict(dsn)["dbname"]
+            with connect(dsn) as admin:
+                admin.execute(f"alter database {name} reset all".encode())
+
+    assert found == [occurred] * 2
+    assert abs(datetime.now(timezone.utc) - created) < timedelta(days=1)
 
 
 def test_new_banks_spread_evenly(routed: Connection) -> None:
@@ -552,3 +590,36 @@ def test_the_command_shows_and_moves(
     assert to in shown
     wrong = ["shard", "add", "one", "dbname=one", "--dsn", cluster.router]
     assert command.main(wrong) == 1
+
+
+@pytest.mark.parametrize("words", ["migrate", "migrate --dry-run", "migrate --sql", "index"])
+def test_what_is_done_on_the_shards_is_refused_on_the_router(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    assert command.main([*words.split(), "--dsn", cluster.router]) == 1
+    said = capsys.readouterr().err
+
+    assert said.startswith("error: this database is a router: its shards hold the banks\n")
+    assert "pgrecall shard status, pgrecall shard migrate" in said
+
+
+def test_doctor_says_that_a_database_is_a_router(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(["doctor", "--json", "--dsn", cluster.router]) == 0
+    [finding] = json.loads(capsys.readouterr().out)
+
+    assert finding["about"] == "router"
+    assert "--dsn of a shard" in finding["advice"]
+
+
+def test_a_problem_of_a_shard_is_shown_in_full(
+    cluster: Cluster, routed: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with down(cluster, routed, "two"):
+        [problem] = [one.problem for one in shards.status(routed) if one.problem]
+        assert command.main(["shard", "status", "--dsn", cluster.router]) == 1
+    shown = capsys.readouterr().out
+
+    assert f'shard "two": {problem}\n' in shown
+    assert "three" in shown

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
@@ -208,6 +208,89 @@ def test_a_server_that_is_not_there_is_an_error_with_a_hint(run: Run) -> None:
     assert "hint: Check --dsn and PGRECALL_DSN" in err
 
 
+def test_the_hint_of_the_server_is_said(run: Run, bank: str, tenant: str) -> None:
+    run("bank", "create", "diary")
+    near = run("recall", "diarys", "x", "--no-embed")[2]
+    fenced = run("recall", bank, "x", "--no-embed", dsn=tenant)[2]
+    found = json.loads(run("doctor", "--json", dsn=tenant)[1])
+
+    assert 'hint: Did you mean "diary"? Create it with: pgrecall bank create NAME' in near
+    assert 'hint: Row security shows role "hint_tenant" only its own banks' in fenced
+    assert {
+        "status": "good",
+        "about": "banks",
+        "found": "row security shows this role none",
+        "advice": "Connect as a role that has banks.",
+    } in found
+
+
+def test_stats_says_of_how_many_banks_recalls_are_logged(run: Run, bank: str, tenant: str) -> None:
+    assert run("bank", "create", "diary")[0] == 0
+
+    assert "50.00% of the driver's recalls are logged, of 2 banks, not of" in " ".join(
+        run("stats", "--share", "0.5")[1].split()
+    )
+    assert 'logged, of bank "diary".' in run("stats", "diary", "--share", "0")[1]
+    assert run("stats", "--share", "0.5", dsn=tenant) == (
+        1,
+        "",
+        "error: nothing was set: this role sees no bank\n",
+    )
+
+
+def test_who_does_not_own_the_tables_is_told_who_builds_indexes(
+    run: Run, database: str, tenant: str
+) -> None:
+    with psycopg.connect(database, autocommit=True) as admin:
+        owner = admin.info.user
+        memory = Recall(admin, embedder=None)
+        memory.create_bank("hint_tenant")
+        memory.configure_bank("hint_tenant", {"hnsw_threshold": 2})
+        facts = [{"text": f"fact {n}", "embedding": [1, n]} for n in range(4)]
+        memory.retain("hint_tenant", facts, model="toy")
+
+    found = json.loads(run("doctor", "--json", dsn=tenant)[1])
+
+    assert f'Run: pgrecall index --apply, as "{owner}", who owns the tables' in [
+        one["advice"] for one in found
+    ]
+    assert run("index", "--apply", dsn=tenant)[::2] == (
+        1,
+        f'error: only the owner of the tables may build indexes\nhint: Connect as "{owner}".\n',
+    )
+
+
+@pytest.fixture
+def tenant(database: str) -> Iterator[str]:
+    """The DSN of a role that sees no bank."""
+    with psycopg.connect(database, autocommit=True) as admin:
+        admin.execute("select pgrecall.create_roles('hint')")
+        admin.execute("select pgrecall.enable_row_security()")
+        admin.execute("create role hint_tenant login in role hint_writer")
+        try:
+            yield make_conninfo(database, user="hint_tenant")
+        finally:
+            names = "hint_tenant, hint_reader, hint_writer, hint_admin, hint_searcher"
+            admin.execute(f"drop owned by {names} cascade".encode())
+            admin.execute(f"drop role {names}".encode())
+
+
+def test_what_a_server_said_is_no_lost_connection(run: Run, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as admin:
+        admin.execute(
+            "create or replace function pgrecall.bank_statistics(bank text)"
+            " returns setof pgrecall.bank_statistic language plpgsql as $$ begin"
+            " raise exception using errcode = '08006', message = 'shard \"two\" does not answer',"
+            " hint = 'Its banks come back with it.'; end $$"
+        )
+
+    assert run("bank", "show", "b") == (
+        1,
+        "",
+        'error: shard "two" does not answer\nhint: Its banks come back with it.\n',
+    )
+
+
 def test_wrong_usage_exits_with_2(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         run("recall", "b", "x", "--at", "tomorrow-ish")
@@ -298,6 +381,18 @@ def test_a_recall_tells_the_path_that_led_to_an_answer(
     assert all(isinstance(fact, str) for fact in hit["via"]["facts"])  # as all ids for machines
     for shown in (table, explained):
         assert f"via {path}" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_path_is_told_whatever_the_encoding_of_the_client(
+    run: Run, family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", encoding)
+
+    _, told, _ = run("recall", family, "Where does the boss of Ana live?", "--no-embed")
+    assert "via Ana → reports_to → Ben" in " ".join(told.split())
+    for words in (["doctor"], ["export", family, str(tmp_path / "out")], ["migrate", "--dry-run"]):
+        assert run(*words)[0] == 0
 
 
 def test_an_option_that_there_is_not_is_refused_by_name(run: Run, bank: str) -> None:
@@ -661,6 +756,31 @@ def test_what_doctor_says_mends_what_is_gone(run: Run, database: str, damage: st
             connection.execute(statement.encode())
 
     assert found_by_doctor(run, database) == {}
+
+
+@pytest.mark.parametrize(
+    ("damage", "column"),
+    [
+        ("drop extension vector cascade", "pgrecall.embedding.embedding"),
+        (
+            "alter table pgrecall.memory drop column written_by cascade",
+            "pgrecall.memory.written_by",
+        ),
+    ],
+)
+def test_a_column_that_is_gone_is_restored_from_a_backup(
+    run: Run, bank: str, database: str, damage: str, column: str
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(damage.encode())
+
+    bad = found_by_doctor(run, database)
+    code, _, err = run("migrate")
+
+    assert any(
+        column in found and advice.startswith("Restore a backup") for found, advice in bad.items()
+    )
+    assert (code == 1 and "Restore a backup" in err) == ("vector" in damage)
 
 
 def test_doctor_says_nothing_else_of_a_table_that_is_gone(run: Run, database: str) -> None:

@@ -173,6 +173,21 @@ def test_a_call_that_waited_for_an_upgrade_is_sent_again(
         assert [hit.text for hit in found.result()] == ["Ana leads Atlas."]
 
 
+def test_a_call_whose_function_was_just_replaced_is_sent_again(
+    database: str, admin: Connection
+) -> None:
+    admin.execute("create sequence tried")
+    admin.execute(
+        "create or replace function pgrecall.pending_links(bank text) returns bigint"
+        " language plpgsql as $$ begin if nextval('public.tried') = 1 then"
+        " raise exception using errcode = 'XX000',"
+        " message = 'cache lookup failed for function 16384'; end if; return 7; end $$"
+    )
+
+    with Recall.connect(database, embedder=None) as memory:
+        assert memory.pending_links("b") == 7
+
+
 def test_threads_that_share_a_lost_connection_open_one(
     database: str, bank: str, admin: Connection
 ) -> None:
@@ -390,6 +405,24 @@ def test_the_server_shows_who_is_connected(database: str) -> None:
 
     assert re.fullmatch(r"pgrecall \d+\.\d+\.\d+", name(database))
     assert name(make_conninfo(database, application_name="mine")) == "mine"
+
+
+@pytest.mark.parametrize("pool_size", [None, pytest.param(1, marks=needs_pool)])
+@pytest.mark.parametrize("encoding", ["LATIN1", "WIN1252", "SQL_ASCII"])
+def test_what_the_driver_opens_speaks_utf_8(
+    database: str, monkeypatch: pytest.MonkeyPatch, encoding: str, pool_size: int | None
+) -> None:
+    name = conninfo_to_dict(database)["dbname"]
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"alter database {name} set client_encoding = '{encoding}'".encode())
+    monkeypatch.setenv("PGCLIENTENCODING", encoding)
+
+    with Recall.connect(
+        database, embedder=toy_embed, model="toy", pool_size=pool_size, replicas=[database]
+    ) as memory:
+        memory.create_bank("b")
+        memory.retain("b", ["Ana → Ωmega, 東京"])
+        assert [hit.text for hit in memory.recall("b", "Ωmega")] == ["Ana → Ωmega, 東京"]
 
 
 # Deadlines and cancellation

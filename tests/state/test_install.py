@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import servers
 from pgrecall import schema
@@ -306,6 +306,57 @@ def test_an_install_by_a_role_that_may_not_create_pgvector_says_what_to_do(
             raised.value.diag.message_hint
             == "Have it installed by a role that may: create extension vector;"
         )
+
+
+def test_an_install_without_partitions_is_refused(empty_database: str) -> None:
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("set pgrecall.partitions = 0")
+        with pytest.raises(InstallError, match=r"pgrecall\.partitions must be at least 1, not 0"):
+            schema.migrate(connection)
+
+
+def test_pgvector_without_a_schema_to_be_in_says_what_to_do(bare_database: str) -> None:
+    with psycopg.connect(bare_database) as connection:
+        connection.execute("set search_path = nowhere")
+        with pytest.raises(InstallError, match="names no schema for the extension") as raised:
+            schema.migrate(connection)
+
+    assert str(raised.value.hint).startswith("Run: create extension vector schema public;")
+
+
+@pytest.mark.parametrize(
+    ("statements", "message", "hint"),
+    [
+        (
+            "create schema elsewhere; alter extension vector set schema elsewhere",
+            'may not use schema "elsewhere", where pgvector is',
+            "Run as its owner: grant usage on schema elsewhere to",
+        ),
+        (
+            "revoke create on database {database} from {role}",
+            "may not create schemas in database",
+            "Run as its owner: grant create on database",
+        ),
+    ],
+)
+def test_an_install_by_a_role_without_a_right_names_it(
+    server: Server, empty_database: str, statements: str, message: str, hint: str
+) -> None:
+    role = "pgrecall_test_installer"
+    names = {"role": role, "database": conninfo_to_dict(empty_database)["dbname"]}
+    with psycopg.connect(empty_database, autocommit=True) as admin:
+        admin.execute(f"create role {role}".encode())
+        try:
+            admin.execute("grant create on database {database} to {role}".format(**names).encode())
+            admin.execute(statements.format(**names).encode())
+            admin.execute(f"set role {role}".encode())
+            with pytest.raises(InstallError, match=message) as raised:
+                schema.migrate(admin)
+            assert str(raised.value.hint).startswith(hint)
+        finally:
+            admin.execute("reset role")
+            admin.execute(f"drop owned by {role}".encode())
+            admin.execute(f"drop role {role}".encode())
 
 
 def test_an_install_that_citus_cannot_distribute_is_refused_whole(empty_database: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from psycopg import errors, sql
 
 import servers
-from pgrecall import command, schema
+from pgrecall import Recall, command, schema
 from pgrecall._version import __version__
 from pgrecall.errors import InstallError
 from pgrecall.server import build
@@ -158,6 +158,95 @@ def test_usage_on_the_schema_holds_for_the_internal_one(old_database: str, analy
             connection.execute("select pgrecall.bank_statistics('diary')")
     finally:
         execute(old_database, f"drop owned by {analyst} cascade")
+
+
+@pytest.fixture
+def granted(old_database: str, analyst: str) -> Iterator[str]:
+    """The same role, with rights on all that 0.1.0 has, and a bank "diary"."""
+    execute(
+        old_database,
+        f"grant usage on schema pgrecall to {analyst}",
+        f"grant select, insert, update, delete on all tables in schema pgrecall to {analyst}",
+        f"grant usage on all sequences in schema pgrecall to {analyst}",
+        "select pgrecall.create_bank('diary')",
+    )
+    try:
+        yield analyst
+    finally:
+        execute(old_database, f"drop owned by {analyst} cascade")
+
+
+def test_who_could_use_all_tables_can_use_the_new_ones(old_database: str, granted: str) -> None:
+    migrate(old_database)
+
+    with psycopg.connect(old_database) as connection:
+        connection.execute(f"set role {granted}".encode())
+        recall = Recall(connection)
+        recall.retain("diary", [{"text": "Ana leads Atlas.", "entities": ["Ana", "Atlas"]}])
+        recall.refresh_statistics("diary")
+        [hit] = recall.recall("diary", "Who leads Atlas?")
+        lacking = connection.execute(
+            "select oid::regclass::text, privilege from pg_class,"
+            " unnest(array['select', 'insert', 'update', 'delete']) as privilege"
+            " where relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+            " and relkind in ('r', 'p', 'v') and not has_table_privilege(oid, privilege)"
+        ).fetchall()
+
+    assert hit.text == "Ana leads Atlas."
+    assert lacking == []
+
+
+def test_who_could_only_read_can_read_the_new_tables(old_database: str, granted: str) -> None:
+    execute(
+        old_database,
+        f"revoke insert, update, delete on all tables in schema pgrecall from {granted}",
+        "select pgrecall.retain('diary', '[{\"text\": \"Ana leads Atlas.\"}]')",
+    )
+
+    migrate(old_database)
+
+    with psycopg.connect(old_database) as connection:
+        connection.execute(f"set role {granted}".encode())
+        assert [hit.text for hit in Recall(connection).recall("diary", "Who leads Atlas?")] == [
+            "Ana leads Atlas."
+        ]
+        with pytest.raises(errors.InsufficientPrivilege):
+            connection.execute("delete from pgrecall_internal.entity_count")
+
+
+def test_rights_by_bank_hold_on_the_new_tables(old_database: str, granted: str) -> None:
+    execute(
+        old_database,
+        "alter table pgrecall.memory enable row level security",
+        f"create policy mine on pgrecall.memory to {granted} using (bank_id = 'diary')",
+        f"create policy hidden on pgrecall.memory as restrictive to {granted}"
+        " using (fact_type <> 'hidden')",
+    )
+
+    migrate(old_database)
+
+    policies = value(
+        old_database,
+        "select jsonb_object_agg(tablename, policyname) from pg_policies"
+        " where tablename in ('entity_count', 'recall_log') and qual like '%diary%'",
+    )
+    assert policies == {"entity_count": "mine", "recall_log": "mine"}
+    assert value(old_database, "select count(*) from pg_policies where policyname = 'hidden'") == 1
+    assert value(
+        old_database,
+        "select bool_and(relrowsecurity) from pg_class"
+        " where relname in ('entity_count', 'name_lock', 'recall_log', 'attached_change')",
+    )
+
+
+def test_who_had_no_rights_gets_none(old_database: str, analyst: str) -> None:
+    migrate(old_database)
+
+    assert not value(
+        old_database,
+        "select bool_or(relacl is not null) from pg_class where relname in"
+        " ('entity_count', 'name_lock', 'recall_log', 'attachment', 'fact')",
+    )
 
 
 # What users built on it
@@ -550,6 +639,7 @@ def test_what_can_be_made_by_hand_is_taken_by_the_upgrade(old_database: str) -> 
         assert len(by_hand) == 14
         for statement in by_hand:
             connection.execute(statement.encode())
+        assert [step.by_hand for step in schema.plan(connection) if step.by_hand] == []
         schema.migrate(connection)
 
         sizes = connection.execute(
@@ -592,6 +682,63 @@ def test_the_command_shows_the_plan_and_the_script(
     assert "create index concurrently if not exists" in plan
     assert script == build.upgrade_script(OLDEST)
     assert value(old_database, "select pgrecall.version()") == OLDEST
+
+
+@pytest.mark.parametrize(
+    ("statement", "name", "is_recreated"),
+    [
+        (
+            "create view best as select text from pgrecall.hybrid_recall('b', 'q')",
+            "view public.best",
+            True,
+        ),
+        (
+            "create view best as select rrf_k from pgrecall.bank",
+            "view public.best",
+            False,
+        ),
+        (
+            "create function best() returns setof text language sql begin atomic"
+            " select h.text from pgrecall.hybrid_recall('b', 'q') h; end",
+            "function public.best()",
+            False,
+        ),
+    ],
+    ids=["view", "view over a dropped column", "function"],
+)
+def test_the_plan_names_what_stops_the_upgrade(
+    old_database: str,
+    capsys: pytest.CaptureFixture[str],
+    statement: str,
+    name: str,
+    is_recreated: bool,
+) -> None:
+    execute(old_database, statement)
+    read_only = f"{old_database} options='-c default_transaction_read_only=on'"
+    again = ["migrate", "--dry-run", "--recreate-dependents", "--dsn", read_only]
+
+    assert command.main(["migrate", "--dry-run", "--dsn", read_only]) == 1
+    shown = capsys.readouterr()
+    assert shown.out.startswith("would upgrade pgrecall")
+    assert f"stop the upgrade: {name}\n" in shown.err
+    assert ("--recreate-dependents" in shown.err) == is_recreated
+    assert command.main(again) == (0 if is_recreated else 1)
+
+
+def test_a_view_over_a_dropped_column_is_not_said_to_be_made_again(old_database: str) -> None:
+    execute(
+        old_database,
+        "create view best as select text from pgrecall.hybrid_recall('b', 'q')",
+        "create view ranks as select rrf_k from pgrecall.bank",
+    )
+
+    with pytest.raises(InstallError) as raised:
+        migrate(old_database)
+
+    detail = raised.value.__cause__.diag.message_detail  # type: ignore[union-attr]
+    assert "create view public.best" in detail
+    assert "ranks" not in detail
+    assert "view public.best, view public.ranks" in str(raised.value.hint)
 
 
 def signatures(dsn: str) -> dict[str, object]:

@@ -27,6 +27,8 @@ _BEFORE = {  # a new bank is recorded first
 _AFTER = {"drop_bank": "perform pgrecall_router.unplaced(drop_bank.bank);"}
 _NOW = "'4714-11-24 00:00:00+00 BC'::pg_catalog.timestamptz"  # the default now(), of the shard
 _ATTEMPTS = 20
+# PL/Proxy sends and reads values as texts, which the session must not write in its own way.
+_STYLE = " set datestyle = 'ISO, MDY' set intervalstyle = 'postgres'"
 
 _FUNCTIONS = """
 select p.proname as name, p.proretset as is_set, p.provolatile = 'v' as is_volatile,
@@ -172,7 +174,7 @@ def _function(one: _Function) -> Iterator[str]:
     declared = ", ".join(["shard text", *map(" ".join, zip(sent, sent_types, strict=True))])
     yield (
         f"create or replace function pgrecall_router.{one.name}({declared}) returns {result}"
-        f" language plproxy volatile as {_proxied(asked)}"
+        f" language plproxy volatile{_STYLE} as {_proxied(asked)}"
     )
     given = [f"{one.name}.{_ident(name)}" for name in names]
     passed = ", ".join(
@@ -246,7 +248,7 @@ def _overview(columns: Iterable[Any]) -> Iterator[str]:
     asked = f"select {', '.join(names)} from pgrecall.bank_overview where bank_id = a0"
     yield (
         "create or replace function pgrecall_router.bank_overview(shard text, a0 text)"
-        f" returns table ({declared}) language plproxy as {_proxied(asked)}"
+        f" returns table ({declared}) language plproxy{_STYLE} as {_proxied(asked)}"
     )
     one = _Function("overview", True, True, ["bank"], ["text"], [None], "", names, "")
     body = _body(one, "pgrecall_router.bank_overview(_shard, overview.bank)")

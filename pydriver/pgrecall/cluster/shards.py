@@ -20,6 +20,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall._version import __version__
 from pgrecall.cluster.router import statements
+from pgrecall.connection.connecting import connect
 from pgrecall.errors import BankNotFound, InstallError, InvalidArgument, translated
 from pgrecall.server import schema
 
@@ -27,6 +28,7 @@ Connection = psycopg.Connection[Any]
 
 _BLOCK = 2**40
 _PAGE = 2000
+_STYLE = ("-c datestyle=ISO,MDY", "-c intervalstyle=postgres")
 _DRAIN_SECONDS = 60.0
 _SETTLE_SECONDS = 0.5  # for calls that have looked up the old shard but not reached it yet
 
@@ -72,7 +74,7 @@ def init(router: Connection) -> bool:
 
     """
     with translated():
-        if is_router(router):
+        if schema.is_router(router):
             return False
         if schema.installed_version(router) is not None:
             raise InstallError(
@@ -91,12 +93,6 @@ def init(router: Connection) -> bool:
         return True
 
 
-def is_router(connection: Connection) -> bool:
-    """Return whether the database is a router."""
-    found = connection.execute("select to_regclass('pgrecall_router.shard') is not null")
-    return bool(_value(found))
-
-
 def shards(router: Connection) -> list[Shard]:
     """List the shards by name.
 
@@ -104,7 +100,7 @@ def shards(router: Connection) -> list[Shard]:
         InstallError: the database is not a router.
 
     """
-    if not is_router(router):
+    if not schema.is_router(router):
         raise InstallError("this database is not a router", hint="Make it one: pgrecall shard init")
     found = router.execute(
         "select shard, dsn, is_open, version from pgrecall_router.shard order by shard"
@@ -130,6 +126,7 @@ def add(router: Connection, name: str, dsn: str, *, is_open: bool = True) -> lis
 
     """
     known = shards(router)
+    dsn = _styled(dsn)
     given = conninfo_to_dict(dsn)
     if {"user", "password"} & given.keys():
         raise InvalidArgument(
@@ -190,8 +187,8 @@ def migrate(router: Connection, report: Callable[[str, str], None] | None = None
         with _connected(router, one.dsn) as shard:
             after = schema.migrate(shard).after
             router.execute(
-                "update pgrecall_router.shard set version = %s where shard = %s",
-                [after, one.shard],
+                "update pgrecall_router.shard set version = %s, dsn = %s where shard = %s",
+                [after, _styled(one.dsn), one.shard],
             )
         if report:
             report(one.shard, after)
@@ -391,10 +388,16 @@ def _new_block(router: Connection, shard: Connection) -> None:
 @contextmanager
 def _connected(router: Connection, dsn: str) -> Iterator[Connection]:
     """Connect to a shard as the role of the router's connection."""
-    with psycopg.connect(
-        make_conninfo(dsn, user=router.info.user), autocommit=True, connect_timeout=5
-    ) as shard:
+    limited = make_conninfo(_styled(dsn), user=router.info.user, connect_timeout=5)
+    with connect(limited, autocommit=True) as shard:
         yield shard
+
+
+def _styled(dsn: str) -> str:
+    """Have sessions of a shard write times as the router reads them, whatever the server's way."""
+    options = str(conninfo_to_dict(dsn).get("options") or "")
+    lacking = [setting for setting in _STYLE if setting not in options]
+    return make_conninfo(dsn, options=" ".join([options, *lacking]).strip())
 
 
 def _make_functions(router: Connection, shard: Connection) -> None:

@@ -12,7 +12,6 @@ from time import monotonic
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-import psycopg
 from rich.console import Console
 from rich.table import Table
 
@@ -21,6 +20,7 @@ from pgrecall.client import Recall
 from pgrecall.command import indexes, reembed, render
 from pgrecall.command.jsonl import JsonLines
 from pgrecall.command.running import fail
+from pgrecall.connection.connecting import connect
 from pgrecall.console import explain, html
 from pgrecall.doctor import checks, queries
 from pgrecall.errors import RecallError
@@ -48,7 +48,7 @@ _Row = TypeVar("_Row")
 
 def migrate(options: SimpleNamespace, console: Console) -> int:
     """Install or upgrade pgrecall."""
-    with psycopg.connect(resolve_dsn(options.dsn)) as connection:
+    with connect(resolve_dsn(options.dsn)) as connection:
         if options.sql:
             script = schema.pending_script(connection) or "-- nothing to do\n"
             if options.json:
@@ -62,6 +62,18 @@ def migrate(options: SimpleNamespace, console: Console) -> int:
                 print_json(console, steps)
             else:
                 console.file.write(schema.describe(connection, steps))
+            theirs = schema.dependents(connection)
+            if theirs and not (options.recreate_dependents and all(theirs.values())):
+                return fail(
+                    "your objects that depend on what this release changes stop the upgrade: "
+                    + ", ".join(sorted(theirs)),
+                    "Drop them, upgrade, and create them again."
+                    + (
+                        " Or let the upgrade do it: pgrecall migrate --recreate-dependents"
+                        if all(theirs.values())
+                        else ""
+                    ),
+                )
             return 0
         result = schema.migrate(
             connection,
@@ -450,17 +462,27 @@ def stats(options: SimpleNamespace, console: Console) -> int:
     """Set the share of recalls that is logged; show how long recalls took."""
     with Recall.connect(options.dsn, embedder=None) as recall:
         if options.share is not None:
-            for bank in [options.bank] if options.bank else [b.bank_id for b in recall.banks()]:
+            banks = [options.bank] if options.bank else [b.bank_id for b in recall.banks()]
+            if not banks:
+                return fail("nothing was set: this role sees no bank", None)
+            for bank in banks:
                 recall.configure_bank(bank, {"log_share": options.share})
+            those = (
+                f'bank "{options.bank}"'
+                if options.bank
+                else f"{len(banks):,} banks, not of those created later"
+            )
         times = recall.recall_stats(options.bank, since=options.since)
     if options.json:
         print_json(console, times)
-    elif times:
+        return 0
+    if times:
         console.print(render.times_table(times))
         console.print("Milliseconds; wait to rerank are the 95th percentiles.", style="dim")
-    elif options.share:
-        console.print(f"From now on {options.share:.2%} of the driver's recalls are logged.")
-    else:
+    if options.share is not None:
+        share = f"{options.share:.2%} of the driver's recalls are logged"
+        console.print(f"From now on {share}, of {those}.", markup=False)
+    elif not times:
         console.print(
             "No recall was logged. Log one of a hundred with: pgrecall stats --share 0.01"
         )
@@ -557,9 +579,12 @@ def reembed_bank(options: SimpleNamespace, console: Console) -> int:
 def index(options: SimpleNamespace, console: Console) -> int:
     """Show or build the vector indexes that are due."""
     dsn = resolve_dsn(options.dsn)
+    with connect(dsn) as connection:
+        schema.refuse_router(connection)
     with Recall.connect(dsn, embedder=None) as recall:
         steps = recall.index_plan(options.bank)
         advice = indexes.memory_advice(steps, recall._run(queries.maintenance_memory()))
+        owner = recall._run(queries.other_owner())
     if options.json:
         print_json(console, steps)
     elif not steps:
@@ -568,6 +593,8 @@ def index(options: SimpleNamespace, console: Console) -> int:
         console.print(render.index_table(steps))
         if advice:
             console.print(advice, style="dim", markup=False)
+    if options.apply and steps and owner:
+        return fail("only the owner of the tables may build indexes", f'Connect as "{owner}".')
     if options.apply:
         try:
             with Recall.connect(dsn, embedder=None) as recall:

@@ -18,7 +18,6 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from types import SimpleNamespace
 
-import psycopg
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -27,6 +26,7 @@ from pgrecall import wording
 from pgrecall.asking.recall_options import RecallOptions
 from pgrecall.client import Recall
 from pgrecall.command import render
+from pgrecall.connection.connecting import connect
 from pgrecall.console import explain, html
 from pgrecall.errors import BankExists
 from pgrecall.inference.embedders import DEFAULT_MODEL
@@ -81,7 +81,7 @@ def run_demo(dsn: str, bank: str, console: Console) -> list[dict[str, object]]:
         BankExists: a bank with that name exists and is not the demo's.
 
     """
-    with psycopg.connect(dsn) as connection:
+    with connect(dsn) as connection:
         schema.migrate(connection)
     told: list[dict[str, object]] = []
     with Recall.connect(dsn) as recall:

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
-import psycopg
-
 from pgrecall import wording
 from pgrecall.client import Connection, Recall
 from pgrecall.command import render
+from pgrecall.connection.connecting import connect
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,8 +39,8 @@ def apply(dsn: str, recall: Recall, bank: str | None, console: Console) -> int:
 
 def _applied(dsn: str, steps: Sequence[IndexStep], console: Console) -> Iterator[IndexStep]:
     with (
-        psycopg.connect(dsn, autocommit=True) as worker,
-        psycopg.connect(dsn, autocommit=True) as watcher,
+        connect(dsn, autocommit=True) as worker,
+        connect(dsn, autocommit=True) as watcher,
         render.progress_bar(console) as progress,
     ):
         # A statement timeout for queries would interrupt large builds.

@@ -323,7 +323,7 @@ def shards_table(shards: Iterable[ShardStatus]) -> Table:
             "yes" if one.is_open else "no",
             one.version or "-",
             "-" if one.bytes is None else size(one.bytes),
-            Text(one.problem or ""),
+            "see below" if one.problem else "",
         )
     return table
 

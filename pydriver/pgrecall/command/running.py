@@ -22,7 +22,7 @@ from pgrecall.connection.retries import is_outage
 from pgrecall.errors import BankNotFound, RecallError
 from pgrecall.server import DSN_VARIABLE
 
-_LOST = ("08", "57P")
+_MAKES = "Create it with: "  # in a hint, before a statement
 _ESCAPE = "pgrecall.escape"
 
 
@@ -108,7 +108,8 @@ def run(action: str, options: SimpleNamespace) -> int:
         function = getattr(import_module(f"pgrecall.command.{module}"), name)
         return int(function(options, render.make_console()))
     except BankNotFound as error:
-        return fail(error.message, "Create it with: pgrecall bank create NAME")
+        said, makes, _ = (error.hint or "").partition(_MAKES)
+        return fail(error.message, said + (f"{makes}pgrecall bank create NAME" if makes else ""))
     except RecallError as error:
         detail = getattr(getattr(error.__cause__, "diag", None), "message_detail", None)
         return fail(error.message + (f"\n{detail}" if detail else ""), error.hint)
@@ -127,9 +128,8 @@ def run(action: str, options: SimpleNamespace) -> int:
             " PGOPTIONS='-c statement_timeout=10min' pgrecall ...",
         )
     except psycopg.Error as error:
-        # Errors of the server have a code; 08 and 57P mean that the connection was lost.
-        is_operational = isinstance(error, psycopg.OperationalError)
-        if is_operational and (error.sqlstate or "08").startswith(_LOST):
+        if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+            # Nothing that the server said.
             return fail(
                 f"cannot reach the server: {str(error).strip()}",
                 f"Check --dsn and {DSN_VARIABLE}; without either the embedded server is used.",

@@ -14,6 +14,7 @@ from rich.console import Console
 from pgrecall.cluster import shards
 from pgrecall.command import render
 from pgrecall.command.actions import print_done, print_json
+from pgrecall.connection.connecting import connect
 from pgrecall.server import resolve_dsn
 
 
@@ -65,6 +66,10 @@ def status(options: SimpleNamespace, console: Console) -> int:
         print_json(console, found)
     else:
         console.print(render.shards_table(found))
+        for one in found:
+            if one.problem:
+                said = f'shard "{one.shard}": {one.problem}'
+                console.print(said, markup=False, soft_wrap=True)
     return int(any(one.problem for one in found))
 
 
@@ -85,5 +90,5 @@ def migrate(options: SimpleNamespace, console: Console) -> int:
 
 @contextmanager
 def _router(options: SimpleNamespace) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(resolve_dsn(options.dsn), autocommit=True) as router:
+    with connect(resolve_dsn(options.dsn), autocommit=True) as router:
         yield router

@@ -17,6 +17,7 @@ from pgrecall.command import render
 from pgrecall.command.actions import embedder_of, print_done, print_json
 from pgrecall.command.jsonl import JsonLines, opened
 from pgrecall.command.running import fail, watch, written_whole
+from pgrecall.connection.connecting import connect
 from pgrecall.errors import InvalidFact, RecallError
 from pgrecall.importing import READERS, SOURCES, Imported, Source, import_rows, read_file
 from pgrecall.server import resolve_dsn
@@ -61,7 +62,7 @@ def export(options: SimpleNamespace, console: Console) -> int:
     count = 0
     is_piped = options.file is None or str(options.file) == "-"
     with ExitStack() as stack:
-        connection = stack.enter_context(psycopg.connect(resolve_dsn(options.dsn)))
+        connection = stack.enter_context(connect(resolve_dsn(options.dsn)))
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         out = console.file if is_piped else stack.enter_context(written_whole(options.file))
@@ -86,7 +87,7 @@ def import_all(options: SimpleNamespace, console: Console) -> int:
 
         if options.origin in SOURCES:
             source = Source(
-                stack.enter_context(psycopg.connect(options.source)),
+                stack.enter_context(connect(options.source)),
                 options.origin,
                 options.table,
                 options.part,

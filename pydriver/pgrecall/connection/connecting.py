@@ -28,8 +28,15 @@ _IN_USE = "another call uses the connection"
 
 
 def named_dsn(dsn: str) -> str:
-    """Add an application_name to a DSN, unless the DSN or PGAPPNAME has one."""
-    return make_conninfo(dsn, fallback_application_name=f"pgrecall {__version__}")
+    """Add UTF-8 to a DSN and, unless the DSN or PGAPPNAME has one, an application_name."""
+    return make_conninfo(
+        dsn, fallback_application_name=f"pgrecall {__version__}", client_encoding="UTF8"
+    )
+
+
+def connect(dsn: str, *, autocommit: bool = False) -> psycopg.Connection[Any]:
+    """Connect in UTF-8, whatever PGCLIENTENCODING and the database say."""
+    return psycopg.connect(dsn, autocommit=autocommit, client_encoding="UTF8")
 
 
 def limited_dsn(dsn: str, seconds: float) -> str:

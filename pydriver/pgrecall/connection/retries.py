@@ -15,6 +15,7 @@ RETRIES = 3
 _CONFLICT_TRIES = 12  # retries of conflicts between transactions
 _ROLLED_BACK = ("40001", "40P01", "57P03")  # nothing was done, so a retry is safe
 _UPGRADED = ("42883", "42703", "42P01")  # function, column or table that is gone
+_REPLACED = "cache lookup failed for function"  # XX000, of a function that was just replaced
 _CONNECTION_LOST = ("08", "57P01", "57P02")
 _NOT_YET = ("starting up", "shutting down", "recovery", "too many", "connection slots")
 """Messages of a server that will soon accept connections; they come without a code."""
@@ -37,7 +38,8 @@ def is_transient(
         return _may_connect(error)
     if state in _ROLLED_BACK:
         return True
-    if state in _UPGRADED and repetitions == 0:
+    is_replaced = state == "XX000" and _REPLACED in str(error)
+    if (state in _UPGRADED or is_replaced) and repetitions == 0:
         return True  # a call that waited for an upgrade goes on in its old body, the next does not
     return is_repeatable and (trace.is_lost or state.startswith(_CONNECTION_LOST))
 

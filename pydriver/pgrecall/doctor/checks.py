@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-import psycopg
 from psycopg.sql import Literal
 
 from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
+from pgrecall.connection.connecting import connect
 from pgrecall.doctor import LEAST_RECALL, queries
 from pgrecall.doctor.queries import Table
 from pgrecall.errors import RecallError
@@ -52,28 +52,39 @@ class Finding:
 
 def examine(dsn: str) -> list[Finding]:
     """Check a server, the installed packages and all banks."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with connect(dsn, autocommit=True) as connection:
         return examine_connected(connection)
 
 
 def examine_connected(connection: Connection) -> list[Finding]:
     """Run the checks over an open connection, with its role."""
+    try:
+        schema.refuse_router(connection)
+    except RecallError as error:
+        return [Finding("good", "router", error.message, error.hint)]
     recall = Recall(connection)
     findings = [_server(connection), _vector(recall), _pgrecall(connection)]
     findings += [_embedder(), _reranker()]
-    if all(finding.status != "bad" for finding in findings[1:3]):
-        expected = installed_by(schema.script(build.install_name(__version__)))
-        tables = recall._run(queries.tables())
-        missing = _missing(recall, connection, expected, tables)
-        findings += [*_vector_schema(recall), *_sessions(recall), *missing]
-        findings += _stray_rows(recall, expected, tables)
-        if not is_distributed(connection):  # each node has ids of its own
-            findings += _sequences(recall)
-        findings += [*_tables(recall), *_vector_memory(recall)]
-        # What follows calls functions that read tables.
-        if all(finding.about not in ("functions", "tables") for finding in missing):
-            findings += [*_row_security(recall), *_banks(recall)]
-            findings += [*_indexes(recall), *_index_recall(recall)]
+    if findings[2].status == "bad":
+        return findings
+    expected = installed_by(schema.script(build.install_name(__version__)))
+    tables = recall._run(queries.tables())
+    gone = _columns(recall, expected, tables)
+    findings += gone
+    if findings[1].status == "bad":
+        return findings
+    missing = _missing(recall, connection, expected, tables)
+    findings += [*_vector_schema(recall), *_sessions(recall), *missing]
+    if gone:  # what follows reads them
+        return findings
+    findings += _stray_rows(recall, expected, tables)
+    if not is_distributed(connection):  # each node has ids of its own
+        findings += _sequences(recall)
+    findings += [*_tables(recall), *_vector_memory(recall)]
+    # What follows calls functions that read tables.
+    if all(finding.about not in ("functions", "tables") for finding in missing):
+        findings += [*_row_security(recall), *_banks(recall)]
+        findings += [*_indexes(recall), *_index_recall(recall)]
     return findings
 
 
@@ -245,6 +256,27 @@ def _sessions(recall: Recall) -> list[Finding]:
     return findings
 
 
+def _columns(recall: Recall, expected: Installed, tables: Mapping[str, Table]) -> list[Finding]:
+    """Look for columns that were dropped, as by ``drop extension vector cascade``."""
+    there = recall._run(queries.columns())
+    gone = [
+        f"{table}.{column}"
+        for table, columns in expected.tables.items()
+        for column in columns
+        if table in tables and (table, column) not in there
+    ]
+    if not gone:
+        return []
+    return [
+        Finding(
+            "bad",
+            "columns",
+            f"missing, with what they held: {', '.join(gone)}",
+            "Restore a backup into an empty database: nothing else brings them back.",
+        )
+    ]
+
+
 def _missing(
     recall: Recall, connection: Connection, expected: Installed, tables: Mapping[str, Table]
 ) -> list[Finding]:
@@ -271,7 +303,7 @@ def _missing(
         dict.fromkeys(schema.missing_functions(connection), ""),
         f"Run: pgrecall migrate; then, if its roles are used: {_create_roles(recall)}",
     )
-    lost = sorted(expected.tables - tables.keys())
+    lost = sorted(expected.tables.keys() - tables.keys())
     add("tables", "missing", dict.fromkeys(lost, ""))
     if not is_distributed(connection):
         bare = [name for name, table in tables.items() if table.lacks_partitions]
@@ -435,6 +467,8 @@ def _vector_memory(recall: Recall) -> list[Finding]:
 
 def _indexes(recall: Recall) -> list[Finding]:
     findings = []
+    owner = recall._run(queries.other_owner())
+    run = "Run: pgrecall index --apply" + (f', as "{owner}", who owns the tables' if owner else "")
     for bank, steps in groupby(recall.index_plan(), key=lambda step: step.bank_id):
         due = list(steps)
         reasons = "; ".join(dict.fromkeys(step.reason for step in due))
@@ -443,7 +477,7 @@ def _indexes(recall: Recall) -> list[Finding]:
                 "warning",
                 "a dropped bank" if bank is None else f'bank "{bank}"',
                 f"{len(due)} statements for its vector indexes are due: {reasons}",
-                "Run: pgrecall index --apply",
+                run,
             )
         )
     return findings
@@ -527,6 +561,9 @@ def _attached(recall: Recall, bank: str) -> list[Finding]:
 def _banks(recall: Recall) -> list[Finding]:
     banks = recall.banks()
     if not banks:
+        if recall._run(queries.is_fenced()):
+            found = "row security shows this role none"
+            return [Finding("good", "banks", found, "Connect as a role that has banks.")]
         advice = "Run: pgrecall bank create NAME, or pgrecall demo"
         return [Finding("good", "banks", "none yet", advice)]
     findings = []

@@ -54,6 +54,11 @@ def vector_index_memory() -> Call[Any, tuple[int, int]]:
     )
 
 
+def is_fenced() -> Call[Any, bool]:
+    """Return whether row security restricts the banks that the role sees."""
+    return _value("select row_security_active('pgrecall.bank'::regclass)")
+
+
 def open_tables() -> Call[Any, tuple[list[str], list[str], bool]]:
     """Return tables without row security on which other roles than the owner have privileges.
 
@@ -135,6 +140,15 @@ def unanalysed_tables() -> Call[Any, list[str]]:
     )
 
 
+def other_owner() -> Call[Any, str | None]:
+    """Return who owns the tables with vectors, if the caller does not have their rights."""
+    return _value(
+        "select (select pg_get_userbyid(c.relowner)::text from pg_catalog.pg_class c"
+        " where c.oid = to_regclass('pgrecall.embedding')"
+        " and not pg_has_role(c.relowner, 'usage'))"
+    )
+
+
 def has_vector_indexes() -> Call[Any, bool]:
     """Return whether there is any vector index."""
     return _value(
@@ -170,6 +184,19 @@ def tables() -> Call[Any, dict[str, Table]]:
         {},
         tuple_row,
         lambda rows: {name: Table(*about) for name, *about in rows},
+    )
+
+
+def columns() -> Call[Any, set[tuple[str, str]]]:
+    """Return the columns of the schema, each with its table."""
+    return Call(
+        "select pg_catalog.format('%%s.%%s', c.relnamespace::regnamespace, c.relname), a.attname"
+        " from pg_catalog.pg_attribute a join pg_catalog.pg_class c on c.oid = a.attrelid"
+        " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
+        " and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped",
+        {},
+        tuple_row,
+        set,
     )
 
 

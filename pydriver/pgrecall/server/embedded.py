@@ -18,9 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-import psycopg
 from psycopg.conninfo import make_conninfo
 
+from pgrecall.connection.connecting import connect
 from pgrecall.errors import InstallError
 from pgrecall.server import schema
 
@@ -223,7 +223,7 @@ def ready_dsn(dsn: str | None = None) -> str:
     if named:
         return named
     own = _embedded_dsn()
-    with psycopg.connect(own) as connection:
+    with connect(own) as connection:
         if schema.installed_version(connection) is None:
             schema.migrate(connection)
     return own

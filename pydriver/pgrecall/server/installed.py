@@ -12,6 +12,7 @@ _FUNCTION = re.compile(r"(?:create or replace|comment on) (?:function|view) ([\w
 _COLUMN = re.compile(r"comment on column (\w+\.\w+)\.")
 _INDEX = re.compile(r"create (?:unique )?index (\w+)\s+on ")
 _TABLE = re.compile(r"create table ([\w.]+) \(")
+_TABLE_COLUMN = re.compile(r"^  (?!constraint )(\w+)\s", re.MULTILINE)
 # A line that goes on with the one before it is indented by more than two.
 _CONSTRAINT = re.compile(r"^  constraint (\w+)\s+(.+?),?$(?!\n   )", re.MULTILINE | re.DOTALL)
 _KEY = re.compile(r"foreign key \((.+?)\) references ([\w.]+) \((.+?)\)")
@@ -46,14 +47,14 @@ class Installed:
     Attributes:
         functions: The statements that create functions and views and comment on them, by name with
             schema.
-        tables: The names of tables with schema, without partitions.
+        tables: The columns of tables by name with schema, without partitions.
         indexes: The statements that create indexes, by name, without those of constraints.
         constraints: The constraints, in the order of their tables.
 
     """
 
     functions: dict[str, list[str]]
-    tables: set[str]
+    tables: dict[str, list[str]]
     indexes: dict[str, str]
     constraints: list[Constraint]
 
@@ -61,7 +62,7 @@ class Installed:
 @lru_cache(maxsize=2)
 def installed_by(script: str) -> Installed:
     """Read what a script of the whole schema installs."""
-    result = Installed({}, set(), {}, [])
+    result = Installed({}, {}, {}, [])
     block = ""
     for statement in map(build.bare, build.statements(script)):
         if statement.startswith("do "):
@@ -75,7 +76,7 @@ def installed_by(script: str) -> Installed:
         elif index := _INDEX.match(statement):
             result.indexes[index[1]] = " ".join(statement.split()).rstrip(";") + ";"
         elif table := _TABLE.match(statement):
-            result.tables.add(table[1])
+            result.tables[table[1]] = _TABLE_COLUMN.findall(statement)
             for name, definition in _CONSTRAINT.findall(statement):
                 flat = " ".join(definition.split())
                 result.constraints.append(Constraint(table[1], name, flat))

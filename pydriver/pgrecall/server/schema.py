@@ -36,6 +36,7 @@ _QUEUE = "select pg_advisory_xact_lock(hashtextextended('pgrecall', 0))"
 
 # Hides functions in other schemas of the caller's path.
 _PATH = "pg_catalog, pg_temp"
+_WHOLE = re.DOTALL | re.MULTILINE
 _SET = "select pg_catalog.set_config(%s, %s, true)"
 
 # The owner of the schema, whose functions a superuser must not run.
@@ -116,10 +117,11 @@ def installed_version(connection: Connection) -> str | None:
     """Return the version of pgrecall in the database, such as ``0.1.0``; None if missing.
 
     Raises:
-        InstallError: a superuser asks, and the schema belongs to a role that is none; or the other
-            schema is missing.
+        InstallError: a superuser asks, and the schema belongs to a role that is none; the other
+            schema is missing; or the database is a router.
 
     """
+    refuse_router(connection)
     owner = _scalar(connection, _LESSER_OWNER)
     if owner is not None:
         raise InstallError(
@@ -136,6 +138,26 @@ def installed_version(connection: Connection) -> str | None:
             hint="Restore a dump of both, as of: pg_dump -n 'pgrecall*', into another database.",
         )
     return version
+
+
+def is_router(connection: Connection) -> bool:
+    """Return whether the database is a router, whose shards hold the banks."""
+    return bool(_scalar(connection, "select to_regclass('pgrecall_router.shard') is not null"))
+
+
+def refuse_router(connection: Connection) -> None:
+    """Refuse what must be done on each shard.
+
+    Raises:
+        InstallError: the database is a router.
+
+    """
+    if is_router(connection):
+        raise InstallError(
+            "this database is a router: its shards hold the banks",
+            hint="See and upgrade them with: pgrecall shard status, pgrecall shard migrate; for"
+            " doctor and index pass the --dsn of a shard.",
+        )
 
 
 def pending_script(connection: Connection) -> str | None:
@@ -171,6 +193,25 @@ def plan(connection: Connection) -> list[PlannedStatement]:
             for phase, part in _delta_parts(text)
             for statement in build.statements(part)
         ]
+
+
+def dependents(connection: Connection) -> dict[str, bool]:
+    """Name your objects that depend on what an upgrade changes, such as ``view public.best``.
+
+    For each, whether :func:`migrate` makes it again with ``recreate_dependents``. This only reads.
+
+    Raises:
+        InstallError: as :func:`pending_script`.
+
+    """
+    with translated(), connection.transaction(), _settings_kept(connection):
+        connection.execute(_SET, ["search_path", _PATH])
+        text = _pending_script(installed_version(connection)) or ""
+        query = re.search(r"^create table pgrecall_upgrade\.concerned as\n.*?;$", text, _WHOLE)
+        if query is None:
+            return {}
+        found = connection.execute(query[0].partition(" as\n")[2].encode())
+        return {name: again for what, _, name, again in found if what == "dependent"}
 
 
 def describe(connection: Connection, steps: list[PlannedStatement]) -> str:
@@ -366,8 +407,10 @@ def _restore_functions(connection: Connection) -> tuple[str, ...]:
             raise InstallError(
                 f"functions of pgrecall {__version__} cannot be created again:"
                 f" {error.diag.message_primary}",
-                hint="The database holds an earlier, unreleased state of this version: install"
-                " into another database, and move the banks by pgrecall export and import.",
+                hint="Columns or types are missing, as after drop extension vector cascade, or in"
+                " an earlier, unreleased state of this version; pgrecall doctor names the columns."
+                " Restore a backup into an empty database; of an unreleased state, move the banks"
+                " by pgrecall export and import.",
             ) from error
     return tuple(missing)
 
@@ -403,6 +446,12 @@ def _provide_vector(connection: Connection, path: str) -> None:
         raise InstallError(
             f'this role may not create the extension "vector" in "{connection.info.dbname}"',
             hint="Ask an administrator to run there: create extension vector;",
+        ) from error
+    except psycopg.errors.InvalidSchemaName as error:
+        raise InstallError(
+            f'search_path, {path or "empty"}, names no schema for the extension "vector"',
+            hint="Run: create extension vector schema public; or set search_path to a schema that"
+            " exists.",
         ) from error
 
 
@@ -478,7 +527,9 @@ def _planned(
         sources = {table, *re.findall(r"\bfrom (pgrecall\w*\.\w+)", flat)}
         seconds = sum(_bytes(connection, name) for name in sources) / rate
     by_hand = None
-    if lock == "share" and "if not exists" in flat and _can_be_made(connection, flat):
+    if lock == "share" and "if not exists" in flat and _has_index(connection, flat):
+        seconds = 0.0
+    elif lock == "share" and "if not exists" in flat and _can_be_made(connection, flat):
         by_hand = statement.replace(" index if not exists", " index concurrently if not exists", 1)
     return PlannedStatement(phase, statement, lock, table, round(seconds, 1), by_hand)
 
@@ -509,6 +560,13 @@ def _bytes(connection: Connection, table: str) -> int:
     )
     size = _scalar(connection, query, table)
     return int(size or 0)
+
+
+def _has_index(connection: Connection, statement: str) -> bool:
+    """Return whether the index that a statement creates was created beforehand."""
+    found = re.search(r"if not exists (\w+) on (pgrecall\w*)\.", statement)
+    query = "select exists (select from pg_index where indexrelid = to_regclass(%s) and indisvalid)"
+    return found is not None and bool(_scalar(connection, query, f"{found[2]}.{found[1]}"))
 
 
 def _can_be_made(connection: Connection, statement: str) -> bool:
