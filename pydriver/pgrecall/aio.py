@@ -2111,8 +2111,10 @@ class AsyncRecall:
     ) -> Context:
         """Write what answers a query for a language model, within a budget.
 
-        Facts are dated, numbered for citation, and marked if another contradicts them. The text
-        ends when the scores show that more would not help. The best hit is always in it.
+        Facts are dated, numbered for citation, and marked if another contradicts them. Before a
+        text stands who said it: the speaker of a message, or ``speaker`` in the metadata of a fact;
+        else its context, if that is a heading. The text ends when the scores show that more would
+        not help. The best hit is always in it.
 
         Args:
             bank: Name of an existing bank.

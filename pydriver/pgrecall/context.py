@@ -1,15 +1,16 @@
 """Write an answer for a language model.
 
-Facts are grouped by day, oldest first, and numbered by rank for citation. Repetitions are left out.
-Contradicted facts and less trusted sources are marked. The list ends when the scores show that more
-would not help, or when the budget is used up. A memory of several lines keeps them, indented.
+Facts are grouped by day, oldest first, and numbered by rank for citation. Who said it, or the
+heading that it stands under, is written before a text. Repetitions are left out. Contradicted facts
+and less trusted sources are marked. The list ends when the scores show that more would not help, or
+when the budget is used up. A memory of several lines keeps them, indented.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from itertools import groupby
 from typing import Protocol
@@ -17,6 +18,7 @@ from typing import Protocol
 from pgrecall.arguments import check_given, check_type
 from pgrecall.errors import InvalidArgument
 from pgrecall.rows import Context, Hit
+from pgrecall.sentences import sentences
 
 CountTokens = Callable[[str], int]
 
@@ -30,6 +32,7 @@ _PIECES = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_|\s")
 _ELLIPSIS = "…"
 _INDENT = "    "
 _FULL_STOPS = ".!?…。！？"
+_LONGEST_HEADING = 80  # characters
 
 
 def estimate_tokens(text: str) -> int:
@@ -140,16 +143,38 @@ def make_context(
 
 
 def _distinct(hits: Sequence[Hit]) -> list[Hit]:
-    """Remove repetitions of a better hit about the same time."""
-    seen = set()
+    """Remove repetitions of better hits: the same about the same, on the same day.
+
+    A message is a repetition, too, if each of its sentences is.
+    """
+    shown: set[tuple[str, str, str]] = set()
     kept = []
     for hit in hits:
-        text = " ".join(hit.text.casefold().split())
-        said = (text.rstrip(_FULL_STOPS) or text, _day(hit))
-        if said not in seen:
-            seen.add(said)
+        about, day = _about(hit).casefold(), _day(hit)
+        pieces = sentences(hit.text) if hit.kind == "message" else [hit.text]
+        whole, *parts = [_alike(text) for text in (hit.text, *pieces)]
+        if (about, whole, day) not in shown and any((about, x, day) not in shown for x in parts):
             kept.append(hit)
+            days = {day, _day(replace(hit, occurred=None))}
+            shown |= {(about, text, one) for text in (whole, *parts) for one in days}
     return kept
+
+
+def _alike(text: str) -> str:
+    """Return what texts that say the same have in common."""
+    plain = " ".join(text.casefold().split())
+    return plain.rstrip(_FULL_STOPS) or plain
+
+
+def _about(hit: Hit) -> str:
+    """Return who said a hit, or else the heading that it stands under; empty if not short."""
+    is_said = hit.kind == "message" or "speaker" in hit.metadata
+    about = hit.metadata.get("speaker", hit.context)
+    if not isinstance(about, str) or len(about.strip().splitlines()) != 1:
+        return ""
+    about = " ".join(about.split()).rstrip(" :")
+    is_short = len(about) <= _LONGEST_HEADING
+    return about if is_short and (is_said or about[-1:] not in _FULL_STOPS) else ""
 
 
 def _helpful(hits: Sequence[Hit]) -> list[Hit]:
@@ -162,6 +187,9 @@ def _helpful(hits: Sequence[Hit]) -> list[Hit]:
 
 def _line(number: int, hit: Hit, hits: Sequence[Hit]) -> _Line:
     text = _lined(hit.text)
+    about = _about(hit)
+    if about and not re.match(rf"{re.escape(about)}(?!\w)", text, re.IGNORECASE):
+        text = f"{about}: {text}"
     marks = []
     path = (hit.via or {}).get("path")
     if isinstance(path, str):

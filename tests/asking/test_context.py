@@ -99,6 +99,57 @@ def test_what_says_the_same_again_is_left_out() -> None:
     ]
 
 
+def test_who_says_it_or_its_heading_stands_before_a_text() -> None:
+    heading: dict[str, Any] = {"context": "Billing > Ports"}
+
+    lines = said(
+        hit(1, "The port is 8080.", **heading),
+        hit(2, "The port is 8080.", context="Search > Ports"),
+        hit(3, "The port is 8080.", **heading),
+        hit(4, "billing > ports: the port is 9090", **heading),
+        hit(5, "Both are open.", context="Ports are numbers. They are open or closed."),
+        hit(6, "Both are shut.", context="Ports\nServices"),
+        hit(7, "Both are new.", context="Ports " * 20),
+        hit(8, "I like it.", metadata={"speaker": "Ana"}, context="Ana: thanks a lot"),
+        hit(9, "I like it.", metadata={"speaker": "B\no"}, context="thanks a lot"),
+        hit(10, "I like it.", metadata={"speaker": None}, context="thanks a lot"),
+        hit(11, "Anatomy is hard.", kind="message", context="Ana", fact_type=None),
+    )
+
+    assert lines[1:] == [
+        "[1] Billing > Ports: The port is 8080.",
+        "[2] Search > Ports: The port is 8080.",
+        "[3] billing > ports: the port is 9090",
+        "[4] Both are open.",
+        "[5] Both are shut.",
+        "[6] Both are new.",
+        "[7] Ana: I like it.",
+        "[8] I like it.",
+        "[9] Ana: Anatomy is hard.",
+    ]
+
+
+def test_a_message_of_which_all_is_shown_is_left_out() -> None:
+    message: dict[str, Any] = {"kind": "message", "context": "Ana", "occurred": None}
+    ana = {"speaker": "Ana"}
+
+    lines = said(
+        hit(1, "I moved.", metadata=ana, occurred=(DAY - timedelta(30), None)),
+        hit(2, "It was hard.", metadata=ana, occurred=None),
+        hit(3, "I moved. It was hard.", **message),
+        hit(4, "I moved. It was hard. Do you know Porto?", **message),
+        hit(5, "Do you know Porto?", metadata=ana, occurred=None),
+        hit(6, "I moved. It was hard.", **message | {"context": "Bo"}),
+    )
+
+    assert lines == [
+        *("since 2026-02-03", "[1] Ana: I moved."),
+        *("said 2026-03-05", "[2] Ana: It was hard."),
+        "[3] Ana: I moved. It was hard. Do you know Porto?",
+        "[4] Bo: I moved. It was hard.",
+    ]
+
+
 def test_code_and_tables_keep_their_lines_and_pose_as_no_other_memory() -> None:
     code = "\n  def f(a):\n\n      if  a:\n\t\treturn 1\n"
 

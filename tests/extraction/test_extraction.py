@@ -26,7 +26,7 @@ from pgrecall.extraction import (
     talk,
 )
 from pgrecall.extraction.endpoint import _line
-from pgrecall.extraction.rules import sentences
+from pgrecall.sentences import sentences
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -102,6 +102,7 @@ def test_a_sentence_is_a_fact_with_its_speaker_names_and_time() -> None:
             "text": "I went to Porto with Mel yesterday.",
             "context": "Ana: Do you know Porto? Hi!",
             "entities": ["Ana", "Porto", {"name": "Melanie", "aliases": ["Mel"]}],
+            "metadata": {"speaker": "Ana"},
             "mentioned_at": datetime(2026, 3, 5, 12, tzinfo=timezone.utc),
             "occurred": [
                 datetime(2026, 3, 4, tzinfo=timezone.utc),
@@ -113,6 +114,7 @@ def test_a_sentence_is_a_fact_with_its_speaker_names_and_time() -> None:
             "text": "The Atlas Project leads Ana.",
             "context": "Bo",
             "entities": ["Bo", "Atlas Project", "Ana"],
+            "metadata": {"speaker": "Bo"},
             "mentioned_at": datetime(2026, 3, 5, 12, tzinfo=timezone.utc),
         },
     ]
@@ -177,6 +179,19 @@ def test_speakers_are_found_in_at_most_n_log_n() -> None:
         assert RuleExtractor()(talk)[0]["entities"] == ["Person 0", "Person 1"]
 
     assert grows_by(read, " ", 400) < MOST
+
+
+def test_the_context_of_a_model_says_who_said_what(memory: Recall) -> None:
+    said = {"Ana": "I am allergic to peanuts.", "Bo": "I am allergic to peanuts."}
+    told = said | {"Cy": "I am not allergic to anything."}
+    messages = [{"speaker": name, "text": text, "session": "s"} for name, text in told.items()]
+
+    memory.retain_conversation("b", messages, extract=RuleExtractor())
+
+    context = memory.context("b", "Who is allergic to peanuts?")
+    lines = {line.partition("] ")[2] for line in context.text.splitlines()} - {""}
+    assert lines == {f"{name}: {text}" for name, text in told.items()}
+    assert len(context.hits) == 3  # no message beside its fact
 
 
 def test_who_goes_by_a_sign_is_no_entity(memory: Recall) -> None:
