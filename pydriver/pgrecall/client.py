@@ -165,8 +165,8 @@ class Recall:
                 from 0 to 1. None or "none" keeps the fused order. Default: PGRECALL_RERANKER, else
                 late interaction, or the packaged cross-encoder if the embedder makes no token
                 vectors.
-            timezone: Time zone of "today" and of each datetime without one, also in facts and
-                messages. Default: UTC.
+            timezone: Time zone of "today", of each datetime without one, also in facts and
+                messages, and of the days in :meth:`context`. Default: UTC.
             model: Name of the model of given embeddings, or of the embedder function.
             next_embedder: Embedder of the model that banks are re-embedded with. Facts are embedded
                 with both models, questions with the bank's current one. The bank is asked for its

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, time, timedelta, timezone, tzinfo
 from itertools import groupby
 from typing import Protocol
 
@@ -70,6 +70,11 @@ class Answered(Protocol):
         """Statements to begin with, such as which dates "last week" stands for."""
         ...
 
+    @property
+    def timezone(self) -> tzinfo:
+        """The time zone of days."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class _Line:
@@ -110,8 +115,9 @@ def make_context(
         check_type("the result of count_tokens", counted, float)
         return counted
 
-    hits = _helpful(_distinct(report.hits))
-    lines = [_line(number, hit, report.hits) for number, hit in enumerate(hits, 1)]
+    zone = report.timezone
+    hits = _helpful(_distinct(report.hits, zone))
+    lines = [_line(number, hit, report.hits, zone) for number, hit in enumerate(hits, 1)]
     head = [*report.facts]
     if not lines:
         texts = ("\n".join([*head, _NOTHING]), _NOTHING)
@@ -142,7 +148,7 @@ def make_context(
     )
 
 
-def _distinct(hits: Sequence[Hit]) -> list[Hit]:
+def _distinct(hits: Sequence[Hit], zone: tzinfo) -> list[Hit]:
     """Remove repetitions of better hits: the same about the same, on the same day.
 
     A message is a repetition, too, if each of its sentences is.
@@ -150,12 +156,12 @@ def _distinct(hits: Sequence[Hit]) -> list[Hit]:
     shown: set[tuple[str, str, str]] = set()
     kept = []
     for hit in hits:
-        about, day = _about(hit).casefold(), _day(hit)
+        about, day = _about(hit).casefold(), _day(hit, zone)
         pieces = sentences(hit.text) if hit.kind == "message" else [hit.text]
         whole, *parts = [_alike(text) for text in (hit.text, *pieces)]
         if (about, whole, day) not in shown and any((about, x, day) not in shown for x in parts):
             kept.append(hit)
-            days = {day, _day(replace(hit, occurred=None))}
+            days = {day, _day(replace(hit, occurred=None), zone)}
             shown |= {(about, text, one) for text in (whole, *parts) for one in days}
     return kept
 
@@ -185,7 +191,7 @@ def _helpful(hits: Sequence[Hit]) -> list[Hit]:
     return list(hits[: last + 1])
 
 
-def _line(number: int, hit: Hit, hits: Sequence[Hit]) -> _Line:
+def _line(number: int, hit: Hit, hits: Sequence[Hit], zone: tzinfo) -> _Line:
     text = _lined(hit.text)
     about = _about(hit)
     if about and not re.match(rf"{re.escape(about)}(?!\w)", text, re.IGNORECASE):
@@ -207,7 +213,7 @@ def _line(number: int, hit: Hit, hits: Sequence[Hit]) -> _Line:
     elif hit.conflicts_with:
         marks.append("contradicted by an older one" if rivals else "contradicted by another")
     note = f" ({'; '.join(marks)})" if marks else ""
-    return _Line(number, hit, _day(hit), f"[{number}] {text}{note}")
+    return _Line(number, hit, _day(hit, zone), f"[{number}] {text}{note}")
 
 
 def _lined(text: str) -> str:
@@ -226,19 +232,34 @@ def _said_at(hit: Hit) -> datetime:
     return start or hit.mentioned_at or datetime.min.replace(tzinfo=timezone.utc)
 
 
-def _day(hit: Hit) -> str:
-    """Format when a hit happened or, if unknown, was mentioned, in UTC."""
+def _day(hit: Hit, zone: tzinfo) -> str:
+    """Format when a hit happened or, if unknown, was mentioned.
+
+    What begins and ends at midnight UTC was given as dates, which no zone changes.
+    """
     start, end = hit.occurred or (None, None)
+    given = [one for one in (start, end) if one] if start or end else [hit.mentioned_at]
+    is_instant = start is not None and start == end
+    if not is_instant and all(map(_is_midnight, given)):
+        zone = timezone.utc
     if start is None and end is None:
-        return f"said {_date(hit.mentioned_at)}" if hit.mentioned_at else "undated"
+        return f"said {_date(hit.mentioned_at, zone)}" if hit.mentioned_at else "undated"
     if start is None or end is None:
-        return f"since {_date(start)}" if start else f"until {_date(end)}"
+        return f"since {_date(start, zone)}" if start else f"until {_date(end, zone)}"
     last = end - timedelta(microseconds=1) if end > start else end
-    return _date(start) if _date(start) == _date(last) else f"{_date(start)} to {_date(last)}"
+    days = _date(start, zone), _date(last, zone)
+    return days[0] if days[0] == days[1] else " to ".join(days)
 
 
-def _date(moment: datetime | None) -> str:
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%d") if moment else ""
+def _is_midnight(moment: datetime | None) -> bool:
+    return moment is not None and moment.astimezone(timezone.utc).time() == time.min
+
+
+def _date(moment: datetime | None, zone: tzinfo) -> str:
+    try:
+        return moment.astimezone(zone).strftime("%Y-%m-%d") if moment else ""
+    except OverflowError:  # in the first or the last year that there is
+        return _date(moment, timezone.utc)
 
 
 def _written(head: Sequence[str], lines: Sequence[_Line]) -> str:

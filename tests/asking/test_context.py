@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -148,6 +149,53 @@ def test_a_message_of_which_all_is_shown_is_left_out() -> None:
         "[3] Ana: I moved. It was hard. Do you know Porto?",
         "[4] Bo: I moved. It was hard.",
     ]
+
+
+@pytest.mark.parametrize(("hours", "day"), [(-5, 4), (0, 4), (9, 5)])
+def test_days_are_those_of_the_client_and_dates_stay(hours: int, day: int) -> None:
+    zone = timezone(timedelta(hours=hours))
+    evening = datetime(2026, 3, 4, 20, tzinfo=timezone.utc)
+    local = datetime(2026, 3, 6, tzinfo=zone)
+    last = datetime.max.replace(tzinfo=timezone.utc)
+
+    found = make_context(
+        replace(
+            report(
+                hit(1, "It rang.", occurred=(evening, evening)),
+                hit(2, "It rains.", occurred=None, mentioned_at=evening),
+                hit(3, "A date.", occurred=(DAY, DAY + timedelta(days=1))),
+                hit(4, "A day.", occurred=(local, local + timedelta(days=1))),
+                hit(5, "A date, too.", occurred=None, mentioned_at=DAY + timedelta(days=2)),
+                hit(6, "For ever.", occurred=(None, last)),
+                hit(7, "From then.", occurred=(DAY + timedelta(days=3), None)),
+            ),
+            timezone=zone,
+        )
+    )
+
+    days = [line for line in found.text.splitlines()[1:] if not line.startswith("[")]
+    assert sorted(days) == sorted(
+        [
+            f"2026-03-0{day}",
+            f"said 2026-03-0{day}",
+            "2026-03-05",
+            "2026-03-06",
+            "said 2026-03-07",
+            "until 9999-12-31",
+            "since 2026-03-08",
+        ]
+    )
+
+
+def test_a_report_has_the_time_zone_of_its_client(connection: Connection) -> None:
+    recall = Recall(connection, embedder=None, timezone="Asia/Tokyo")
+    recall.create_bank("b")
+    recall.retain("b", [{"text": "The bell rang.", "occurred": "2026-03-04T20:00Z"}])
+
+    found = recall.context("b", "Which bell?")
+
+    assert "2026-03-05\n[1] The bell rang." in found.text
+    assert recall.recall_report("b", "Which bell?").prompt() == found.text
 
 
 def test_code_and_tables_keep_their_lines_and_pose_as_no_other_memory() -> None:
