@@ -896,12 +896,19 @@ class AsyncRecall:
         messages_at_once: int = talk.MESSAGES_AT_ONCE,
         replace: str | None = None,
         progress: Progress | None = None,
+        again: bool = False,
     ) -> Extraction:
         """Store messages, and the facts that an extractor makes of them.
 
-        The messages are stored first: what no fact is made of is still found among them. An
-        extractor that fails is called three times more; a fact that is refused is left out alone.
-        Run it again with the same messages: what is known is not stored again.
+        Facts are made of messages that the bank does not have yet, so a conversation can be sent
+        again, or as a window that slides: known messages are only read as the context of new ones,
+        and what was forgotten stays so. Batch by batch, the facts are stored and then their
+        messages, each in a transaction of its own unless the caller has one: after an error or a
+        crash, send the same messages, and it goes on where it stopped.
+
+        An extractor that fails is called three times more; a fact that is refused is left out
+        alone. Both are listed in the result. Their messages are stored and found nevertheless, and
+        therefore known: pass ``again`` to make facts of them.
 
         Args:
             bank: Name of an existing bank.
@@ -910,10 +917,13 @@ class AsyncRecall:
                 :class:`~pgrecall.extraction.RuleExtractor`, which needs no model, or an
                 :class:`~pgrecall.extraction.OpenAIExtractor`. It may be a coroutine function. The
                 session and the time of the last message are the defaults of source_id and
-                mentioned_at.
+                mentioned_at. It is given new messages; one with a method ``extract_new`` is also
+                given the known ones among them.
             messages_at_once: Maximum number of messages per call, all of one session.
             replace: As for :meth:`retain`.
             progress: Called with the number of further messages read.
+            again: Whether facts are made of known messages, too. Known facts are not stored again,
+                but forgotten ones are.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -922,17 +932,20 @@ class AsyncRecall:
 
         """
         check_type("messages_at_once", messages_at_once, int)
-        check_given(extract=extract, replace=replace, progress=progress)
+        check_given(extract=extract, replace=replace, progress=progress, again=again)
         if messages_at_once < 1:
             raise InvalidArgument(f"messages_at_once must be at least 1, not {messages_at_once}")
         check_type("messages", messages, Iterable[object])
         all_messages = list(messages)
-        stored = await self.retain_messages(bank, all_messages)
+        zone = self._settings.timezone
+        is_new = await self._run(calls.retain.are_new_messages(bank, all_messages, zone=zone))
+        zoned = [talk.zoned(message, zone) for message in all_messages]
+        stored: list[RetainedMessage] = []
         kept: list[Retained] = []
         failures: list[ExtractionFailure] = []
-        zoned = [talk.zoned(message, self._settings.timezone) for message in all_messages]
         for first, batch in talk.batches(zoned, messages_at_once):
-            facts, problem = await _compute(talk.extracted, extract, batch)
+            wanted = [again or one for one in is_new[first : first + len(batch)]]
+            facts, problem = await _compute(talk.extracted, extract, batch, wanted)
             if problem is not None:
                 failures.append(talk.failure(first, batch, problem, None))
             while facts:
@@ -943,6 +956,8 @@ class AsyncRecall:
                     # One at a time, to find those that can be stored.
                     bad = facts.pop(error.position or 0)
                     failures.append(talk.failure(first, batch, str(error), bad))
+            rows = await self.retain_messages(bank, batch)
+            stored += [talk.placed(first, row) for row in rows]
             if progress:
                 progress(len(batch))
         return Extraction(stored, kept, failures)

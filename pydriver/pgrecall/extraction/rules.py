@@ -96,6 +96,13 @@ class RuleExtractor:
         """Return the facts in messages."""
         return [fact for facts in self.by_message(messages) for fact in facts]
 
+    def extract_new(
+        self, messages: Sequence[Message], is_new: Sequence[bool]
+    ) -> list[dict[str, Any]]:
+        """Return the facts in the new ones of some messages."""
+        by_message = zip(self.by_message(messages), is_new, strict=True)
+        return [fact for facts, is_wanted in by_message if is_wanted for fact in facts]
+
     def by_message(self, messages: Sequence[Message]) -> list[list[dict[str, Any]]]:
         """Return the facts in each message; names are recognised from all messages."""
         texts = [text_of(message) for message in messages]
