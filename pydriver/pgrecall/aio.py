@@ -1059,7 +1059,13 @@ class AsyncRecall:
         return await self._read(calls.memories.memory_history(bank, memory_id, top_k=top_k))
 
     async def update(
-        self, bank: str, memory_id: int, *, model: str | None = None, **changes: object
+        self,
+        bank: str,
+        memory_id: int,
+        *,
+        model: str | None = None,
+        strict: bool = False,
+        **changes: object,
     ) -> Memory:
         """Replace a memory by a new version with other fields; the old one stays in the history.
 
@@ -1071,6 +1077,9 @@ class AsyncRecall:
             bank: Name of an existing bank.
             memory_id: The memory.
             model: Name of the model of a given embedding.
+            strict: Whether to raise errors of the embedder and change nothing. Default: if it
+                fails, a new text has no embedding until :meth:`embed_pending`, and the questions
+                stay as they are.
             changes: Fields of a fact, as for :meth:`retain`; None removes a field.
 
         Returns:
@@ -1084,12 +1093,13 @@ class AsyncRecall:
             RecallError: as :meth:`retain`.
 
         """
+        check_given(model=model, strict=strict)
         settings = await self._settings_for(bank)
         context = None
         if "text" in changes and "context" not in changes and settings.reads_contexts:
             for memory in await self._run(calls.memories.stored_memories(bank, [memory_id])):
                 context = memory.context
-        fact, named = await _compute(embedded_changes, settings, changes, model, context)
+        fact, named = await _compute(embedded_changes, settings, changes, model, context, strict)
         return await self._run(calls.memories.update_memory(bank, memory_id, fact, model=named))
 
     async def forget(

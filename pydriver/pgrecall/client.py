@@ -1050,7 +1050,13 @@ class Recall:
         return self._read(calls.memories.memory_history(bank, memory_id, top_k=top_k))
 
     def update(
-        self, bank: str, memory_id: int, *, model: str | None = None, **changes: object
+        self,
+        bank: str,
+        memory_id: int,
+        *,
+        model: str | None = None,
+        strict: bool = False,
+        **changes: object,
     ) -> Memory:
         """Replace a memory by a new version with other fields; the old one stays in the history.
 
@@ -1062,6 +1068,9 @@ class Recall:
             bank: Name of an existing bank.
             memory_id: The memory.
             model: Name of the model of a given embedding.
+            strict: Whether to raise errors of the embedder and change nothing. Default: if it
+                fails, a new text has no embedding until :meth:`embed_pending`, and the questions
+                stay as they are.
             changes: Fields of a fact, as for :meth:`retain`; None removes a field.
 
         Returns:
@@ -1075,12 +1084,13 @@ class Recall:
             RecallError: as :meth:`retain`.
 
         """
+        check_given(model=model, strict=strict)
         settings = self._settings_for(bank)
         context = None
         if "text" in changes and "context" not in changes and settings.reads_contexts:
             for memory in self._run(calls.memories.stored_memories(bank, [memory_id])):
                 context = memory.context
-        fact, named = _compute(embedded_changes, settings, changes, model, context)
+        fact, named = _compute(embedded_changes, settings, changes, model, context, strict)
         return self._run(calls.memories.update_memory(bank, memory_id, fact, model=named))
 
     def forget(

@@ -94,6 +94,11 @@ class FactBatch:
         has_names = any(fact.get("entities") for fact in facts)
         return (calls.retain.names_pending,) if has_names else ()
 
+    @property
+    def to_send(self) -> list[object]:
+        """The facts, without questions that the embedder failed for: none could be found."""
+        return [_without_bare_questions(f) for f in self.facts] if self._failed else self.facts
+
     def stored_call(self, bank: str) -> Call[StoredEmbedding, list[StoredEmbedding]]:
         """Return the call that asks for stored embeddings."""
         return calls.retain.stored_embeddings(bank, self.facts)
@@ -165,10 +170,7 @@ class FactBatch:
         self, bank: str, link: str | None, replace: str | None
     ) -> Call[Retained, list[Retained]]:
         """Return the call that writes the batch."""
-        facts = (
-            [_without_bare_questions(fact) for fact in self.facts] if self._failed else self.facts
-        )
-        call = calls.retain.retain(bank, facts, model=self.model, link=link, replace=replace)
+        call = calls.retain.retain(bank, self.to_send, model=self.model, link=link, replace=replace)
         return call if not self._failed else then(call, self._marked)
 
     def _marked(self, rows: list[Retained]) -> list[Retained]:
