@@ -327,6 +327,20 @@ def test_a_client_without_an_embedder_says_that_facts_have_no_embedding(
     assert [(row.is_new, row.is_embedded) for row in rows] == [(False, True), (True, False)]
 
 
+def test_an_embedder_that_returns_nothing_is_named(filled: Connection) -> None:
+    def forgets(_texts: Sequence[str]) -> Any: ...
+
+    recall = Recall(filled, embedder=forgets, model="toy_embed")
+    expected = 'the embedder "toy_embed" gave None, not a list of vectors'
+
+    with pytest.raises(InvalidEmbedding, match=expected):
+        recall.retain("b", "Dia sails.", strict=True)
+    with pytest.raises(InvalidEmbedding, match=expected):
+        recall.recall("b", "Who sails?", strict=True)
+    with pytest.raises(InvalidEmbedding, match=expected):
+        recall.embed_pending("b") if recall.retain("b", "Dia rows.") else None
+
+
 def test_a_failing_embedder_is_asked_once_a_batch(connection: Connection) -> None:
     asked: list[int] = []
 
