@@ -15779,8 +15779,9 @@ $$;
 comment on function pgrecall.forget is
 'Erases memories with their embeddings, mentions, relations and links, and the entities that no '
 'other memory mentions; returns how many memories were erased. What consolidate() merged into them '
-'stays ended, unlike with forget_where(): who names a memory means what it says. The BM25 counts '
-'change at once. Errors: RC001.';
+'stays ended, unlike with forget_where(): who names a memory means what it says. A raw message '
+'that says the same stays, and is found: forget_messages(). The BM25 counts change at once. '
+'Errors: RC001.';
 
 -- retain/listing.sql
 -- Reading memories without a question: by id, as a list, and as the history of a fact.
@@ -16142,7 +16143,8 @@ comment on function pgrecall.forget_where is
 'as well: a filter as in a recall, a fact_key compared as by the key arm, a source_id. What does '
 'not meet them and consolidate() merged into one of them, such as the same sentence of another '
 'document, holds again, where that one, or what took its place and is erased with it, held; where '
-'what took its place stays, it follows that. Returns how many; dry_run only counts them. Errors: '
+'what took its place stays, it follows that. Raw messages stay: forget_messages(session => the '
+'source_id). Returns how many; dry_run only counts them. Errors: '
 'RC001, RC011 filter, 22023 no condition.';
 
 -- retain/search.sql

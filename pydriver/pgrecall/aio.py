@@ -1114,6 +1114,10 @@ class AsyncRecall:
     ) -> int:
         """Erase memories with their embeddings, mentions and links, by id or by conditions.
 
+        The message that a fact was extracted from stays, and still answers. Erase it as well, with
+        :meth:`forget_messages`: by its id, which :meth:`retain_conversation` and recalls return, or
+        by ``session=``, the source_id of the fact. Do not send it again, since it is new then.
+
         Args:
             bank: Name of an existing bank.
             memory_ids: The memories, if no conditions are given.
