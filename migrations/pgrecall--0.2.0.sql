@@ -19963,12 +19963,17 @@ set search_path from current
 as $$
 declare
   found_ones pgrecall.attachment[];
+  part       constant text := '("([^"]|"")+"|[[:alpha:]_][[:alnum:]_$]*)';
+  -- As attach_table() reads it; null where it is no such name, as without the quotes that it needs.
+  named      text[] := case
+    when relation ~ format('^(%s\.)?%s$', part, part) then parse_ident(relation) end;
 begin
   found_ones := array(
     select a from pgrecall.attachment a
+    cross  join lateral parse_ident(a.relation) as p(names)
     where  a.bank_id = _attachment.bank
-      and  (a.relation = _attachment.relation
-            or (parse_ident(a.relation))[2] = _attachment.relation)
+      and  (a.relation = _attachment.relation or p.names[2] = _attachment.relation
+            or named in (p.names, p.names[2:]))
     order  by a.relation);
   if cardinality(found_ones) <> 1 then
     raise exception using
@@ -20951,9 +20956,13 @@ begin
       errcode = 'invalid_parameter_value',
       message = pgrecall_internal._attachment_problem(
                   pgrecall_internal._attachment(bank, broken)),
-      hint    = format('Sync as a role that reads all rows, or attach the table again, which '
-                       'reads all rows, or take it away: select pgrecall.detach_table(%L, %L);',
-                       bank, broken);
+      hint    = format('%s, or take it away: select pgrecall.detach_table(%L, %L);', case
+        when not has_table_privilege(to_regclass(broken), 'select')
+             or row_security_active(to_regclass(broken))
+          then 'Sync as a role that reads all rows'
+        else 'If its name or its columns are others now, attach the table again, which reads all '
+             'rows'
+        end, bank, broken);
   end if;
 end;
 $$;

@@ -161,6 +161,7 @@ _NOT_INSTALLED = {  # messages of a database without pgrecall
     "42P01": 'relation "pgrecall.bank_overview" does not exist',
 }
 _MISSING = ("42883", "42703", "42P01", "3F000")  # undefined function, column, table, schema
+_NO_TABLE = ("42P01", "3F000", "42602")  # undefined table, schema, invalid name
 
 _Error = TypeVar("_Error", bound=RecallError)
 
@@ -186,6 +187,12 @@ def from_database(
     for name, value in (parameters or {}).items():
         if found is not None and value == found[1]:
             return InvalidArgument(f"{name}: {message}", hint="Pass a smaller number.")
+    if state in _NO_TABLE and "relation" in (parameters or {}) and "pgrecall." not in message:
+        return InvalidArgument(
+            message,
+            hint="Name your table with its schema, unless that is on the search_path, and in double"
+            ' quotes if it has capitals or spaces: public."My Notes".',
+        )
     kind = _BY_SQLSTATE.get(state)
     if kind is NotPermitted and not error.diag.message_hint:
         return None
