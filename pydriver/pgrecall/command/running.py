@@ -19,7 +19,7 @@ from rich.console import Console
 
 from pgrecall.command import render
 from pgrecall.connection.retries import is_outage
-from pgrecall.errors import BankNotFound, RecallError
+from pgrecall.errors import BankNotFound, ModelMismatch, RecallError
 from pgrecall.server import DSN_VARIABLE
 
 _LOST = ("08", "57P")
@@ -109,6 +109,11 @@ def run(action: str, options: SimpleNamespace) -> int:
         return int(function(options, render.make_console()))
     except BankNotFound as error:
         return fail(error.message, "Create it with: pgrecall bank create NAME")
+    except ModelMismatch as error:
+        return fail(
+            error.message,
+            "Name the model of the bank with --model, or pass --no-embed to do without.",
+        )
     except RecallError as error:
         detail = getattr(getattr(error.__cause__, "diag", None), "message_detail", None)
         return fail(error.message + (f"\n{detail}" if detail else ""), error.hint)
