@@ -3718,7 +3718,8 @@ begin
         when split_part(model, ' [', 1) = split_part(bank.embedding_model, ' [', 1)
           then format('In square brackets are the prompts before a question and before a passage: '
                       'embed the %s with those of "%s".', name, bank.embedding_model)
-        else format('Embed the %s with "%s".', name, bank.embedding_model) end;
+        else format('Embed the %s with "%s".', case name when 'embedding' then 'question'
+                    else name end, bank.embedding_model) end;
   end if;
   if embedding is null then
     return null;
@@ -13613,6 +13614,35 @@ comment on function pgrecall.retain_messages is
 'that is already stored is not stored again. Returns one row per message, in order; index counts '
 'from 0. Errors: RC001, RC003 naming message and field.';
 
+create or replace function pgrecall.stored_messages(bank text, messages jsonb)
+returns setof pgrecall.retained_message
+language plpgsql stable parallel unsafe
+set search_path from current
+set timezone = 'UTC'
+as $$
+declare
+  message_rows pgrecall_internal.message_row[];
+begin
+  perform pgrecall_internal._bank(bank);
+  perform pgrecall_internal._check_array('messages', messages);
+  message_rows := array(
+    select pgrecall_internal._read_message(m.value, m.n::integer - 1)
+    from   jsonb_array_elements(messages) with ordinality as m(value, n)
+    order  by m.n
+  );
+  return query
+  select r.n - 1, s.id,
+         s.id is null and row_number() over (partition by r.content_hash order by r.n) = 1
+  from   unnest(message_rows) with ordinality as r
+  join   unnest(pgrecall_internal._message_ids(bank, message_rows)) with ordinality as s(id, n)
+           on s.n = r.n
+  order  by r.n;
+end;
+$$;
+comment on function pgrecall.stored_messages is
+'What retain_messages() would return for these messages: message_id is null for those that are not '
+'stored yet, and is_new says which it would store. Reads only. Errors: those of retain_messages().';
+
 create or replace function pgrecall.message_context(
   bank text, message_id bigint, before integer default 2, after integer default 2)
 returns setof pgrecall.turn
@@ -15848,8 +15878,9 @@ $$;
 comment on function pgrecall.forget is
 'Erases memories with their embeddings, mentions, relations and links, and the entities that no '
 'other memory mentions; returns how many memories were erased. What consolidate() merged into them '
-'stays ended, unlike with forget_where(): who names a memory means what it says. The BM25 counts '
-'change at once. Errors: RC001.';
+'stays ended, unlike with forget_where(): who names a memory means what it says. A raw message '
+'that says the same stays, and is found: forget_messages(). The BM25 counts change at once. '
+'Errors: RC001.';
 
 -- retain/listing.sql
 -- Reading memories without a question: by id, as a list, and as the history of a fact.
@@ -16211,7 +16242,8 @@ comment on function pgrecall.forget_where is
 'as well: a filter as in a recall, a fact_key compared as by the key arm, a source_id. What does '
 'not meet them and consolidate() merged into one of them, such as the same sentence of another '
 'document, holds again, where that one, or what took its place and is erased with it, held; where '
-'what took its place stays, it follows that. Returns how many; dry_run only counts them. Errors: '
+'what took its place stays, it follows that. Raw messages stay: forget_messages(session => the '
+'source_id). Returns how many; dry_run only counts them. Errors: '
 'RC001, RC011 filter, 22023 no condition.';
 
 -- retain/search.sql
@@ -20070,12 +20102,17 @@ set search_path from current
 as $$
 declare
   found_ones pgrecall.attachment[];
+  part       constant text := '("([^"]|"")+"|[[:alpha:]_][[:alnum:]_$]*)';
+  -- As attach_table() reads it; null where it is no such name, as without the quotes that it needs.
+  named      text[] := case
+    when relation ~ format('^(%s\.)?%s$', part, part) then parse_ident(relation) end;
 begin
   found_ones := array(
     select a from pgrecall.attachment a
+    cross  join lateral parse_ident(a.relation) as p(names)
     where  a.bank_id = _attachment.bank
-      and  (a.relation = _attachment.relation
-            or (parse_ident(a.relation))[2] = _attachment.relation)
+      and  (a.relation = _attachment.relation or p.names[2] = _attachment.relation
+            or named in (p.names, p.names[2:]))
     order  by a.relation);
   if cardinality(found_ones) <> 1 then
     raise exception using
@@ -21058,9 +21095,13 @@ begin
       errcode = 'invalid_parameter_value',
       message = pgrecall_internal._attachment_problem(
                   pgrecall_internal._attachment(bank, broken)),
-      hint    = format('Sync as a role that reads all rows, or attach the table again, which '
-                       'reads all rows, or take it away: select pgrecall.detach_table(%L, %L);',
-                       bank, broken);
+      hint    = format('%s, or take it away: select pgrecall.detach_table(%L, %L);', case
+        when not has_table_privilege(to_regclass(broken), 'select')
+             or row_security_active(to_regclass(broken))
+          then 'Sync as a role that reads all rows'
+        else 'If its name or its columns are others now, attach the table again, which reads all '
+             'rows'
+        end, bank, broken);
   end if;
 end;
 $$;

@@ -166,8 +166,8 @@ class AsyncRecall:
                 from 0 to 1. None or "none" keeps the fused order. Default: PGRECALL_RERANKER, else
                 late interaction, or the packaged cross-encoder if the embedder makes no token
                 vectors.
-            timezone: Time zone of "today" and of each datetime without one, also in facts and
-                messages. Default: UTC.
+            timezone: Time zone of "today", of each datetime without one, also in facts and
+                messages, and of the days in :meth:`context`. Default: UTC.
             model: Name of the model of given embeddings, or of the embedder function.
             next_embedder: Embedder of the model that banks are re-embedded with. Facts are embedded
                 with both models, questions with the bank's current one. The bank is asked for its
@@ -896,12 +896,19 @@ class AsyncRecall:
         messages_at_once: int = talk.MESSAGES_AT_ONCE,
         replace: str | None = None,
         progress: Progress | None = None,
+        again: bool = False,
     ) -> Extraction:
         """Store messages, and the facts that an extractor makes of them.
 
-        The messages are stored first: what no fact is made of is still found among them. An
-        extractor that fails is called three times more; a fact that is refused is left out alone.
-        Run it again with the same messages: what is known is not stored again.
+        Facts are made of messages that the bank does not have yet, so a conversation can be sent
+        again, or as a window that slides: known messages are only read as the context of new ones,
+        and what was forgotten stays so. Batch by batch, the facts are stored and then their
+        messages, each in a transaction of its own unless the caller has one: after an error or a
+        crash, send the same messages, and it goes on where it stopped.
+
+        An extractor that fails is called three times more; a fact that is refused is left out
+        alone. Both are listed in the result. Their messages are stored and found nevertheless, and
+        therefore known: pass ``again`` to make facts of them.
 
         Args:
             bank: Name of an existing bank.
@@ -910,10 +917,13 @@ class AsyncRecall:
                 :class:`~pgrecall.extraction.RuleExtractor`, which needs no model, or an
                 :class:`~pgrecall.extraction.OpenAIExtractor`. It may be a coroutine function. The
                 session and the time of the last message are the defaults of source_id and
-                mentioned_at.
+                mentioned_at. It is given new messages; one with a method ``extract_new`` is also
+                given the known ones among them.
             messages_at_once: Maximum number of messages per call, all of one session.
             replace: As for :meth:`retain`.
             progress: Called with the number of further messages read.
+            again: Whether facts are made of known messages, too. Known facts are not stored again,
+                but forgotten ones are.
 
         Raises:
             BankNotFound: no bank has that name.
@@ -922,17 +932,20 @@ class AsyncRecall:
 
         """
         check_type("messages_at_once", messages_at_once, int)
-        check_given(extract=extract, replace=replace, progress=progress)
+        check_given(extract=extract, replace=replace, progress=progress, again=again)
         if messages_at_once < 1:
             raise InvalidArgument(f"messages_at_once must be at least 1, not {messages_at_once}")
         check_type("messages", messages, Iterable[object])
         all_messages = list(messages)
-        stored = await self.retain_messages(bank, all_messages)
+        zone = self._settings.timezone
+        is_new = await self._run(calls.retain.are_new_messages(bank, all_messages, zone=zone))
+        zoned = [talk.zoned(message, zone) for message in all_messages]
+        stored: list[RetainedMessage] = []
         kept: list[Retained] = []
         failures: list[ExtractionFailure] = []
-        zoned = [talk.zoned(message, self._settings.timezone) for message in all_messages]
         for first, batch in talk.batches(zoned, messages_at_once):
-            facts, problem = await _compute(talk.extracted, extract, batch)
+            wanted = [again or one for one in is_new[first : first + len(batch)]]
+            facts, problem = await _compute(talk.extracted, extract, batch, wanted)
             if problem is not None:
                 failures.append(talk.failure(first, batch, problem, None))
             while facts:
@@ -943,6 +956,8 @@ class AsyncRecall:
                     # One at a time, to find those that can be stored.
                     bad = facts.pop(error.position or 0)
                     failures.append(talk.failure(first, batch, str(error), bad))
+            rows = await self.retain_messages(bank, batch)
+            stored += [talk.placed(first, row) for row in rows]
             if progress:
                 progress(len(batch))
         return Extraction(stored, kept, failures)
@@ -1044,7 +1059,13 @@ class AsyncRecall:
         return await self._read(calls.memories.memory_history(bank, memory_id, top_k=top_k))
 
     async def update(
-        self, bank: str, memory_id: int, *, model: str | None = None, **changes: object
+        self,
+        bank: str,
+        memory_id: int,
+        *,
+        model: str | None = None,
+        strict: bool = False,
+        **changes: object,
     ) -> Memory:
         """Replace a memory by a new version with other fields; the old one stays in the history.
 
@@ -1056,6 +1077,9 @@ class AsyncRecall:
             bank: Name of an existing bank.
             memory_id: The memory.
             model: Name of the model of a given embedding.
+            strict: Whether to raise errors of the embedder and change nothing. Default: if it
+                fails, a new text has no embedding until :meth:`embed_pending`, and the questions
+                stay as they are.
             changes: Fields of a fact, as for :meth:`retain`; None removes a field.
 
         Returns:
@@ -1069,12 +1093,13 @@ class AsyncRecall:
             RecallError: as :meth:`retain`.
 
         """
+        check_given(model=model, strict=strict)
         settings = await self._settings_for(bank)
         context = None
         if "text" in changes and "context" not in changes and settings.reads_contexts:
             for memory in await self._run(calls.memories.stored_memories(bank, [memory_id])):
                 context = memory.context
-        fact, named = await _compute(embedded_changes, settings, changes, model, context)
+        fact, named = await _compute(embedded_changes, settings, changes, model, context, strict)
         return await self._run(calls.memories.update_memory(bank, memory_id, fact, model=named))
 
     async def forget(
@@ -1088,6 +1113,10 @@ class AsyncRecall:
         dry_run: bool | None = None,
     ) -> int:
         """Erase memories with their embeddings, mentions and links, by id or by conditions.
+
+        The message that a fact was extracted from stays, and still answers. Erase it as well, with
+        :meth:`forget_messages`: by its id, which :meth:`retain_conversation` and recalls return, or
+        by ``session=``, the source_id of the fact. Do not send it again, since it is new then.
 
         Args:
             bank: Name of an existing bank.
@@ -2111,8 +2140,10 @@ class AsyncRecall:
     ) -> Context:
         """Write what answers a query for a language model, within a budget.
 
-        Facts are dated, numbered for citation, and marked if another contradicts them. The text
-        ends when the scores show that more would not help. The best hit is always in it.
+        Facts are dated, numbered for citation, and marked if another contradicts them. Before a
+        text stands who said it: the speaker of a message, or ``speaker`` in the metadata of a fact;
+        else its context, if that is a heading. The text ends when the scores show that more would
+        not help. The best hit is always in it.
 
         Args:
             bank: Name of an existing bank.

@@ -58,7 +58,7 @@ _GIVEN: dict[str, Any] = {
     **dict.fromkeys(("embedding_dimensions", "max_tokens", "messages_at_once"), int),
     **dict.fromkeys(("at", "as_of", "since", "started_at", "ended_at"), datetime),
     **dict.fromkeys(("dry_run", "is_full", "is_lossy", "is_next", "is_run", "exist_ok"), bool),
-    **dict.fromkeys(("is_ended_too", "is_forgotten", "is_history_kept", "strict"), bool),
+    **dict.fromkeys(("is_ended_too", "is_forgotten", "is_history_kept", "strict", "again"), bool),
     **dict.fromkeys(("min_similarity", "rate"), float),
     **dict.fromkeys(("settings", "fields"), Mapping[str, object]),
     **dict.fromkeys(("fact_types", "tags", "entities"), Sequence[str]),

@@ -1,22 +1,24 @@
 """Write an answer for a language model.
 
-Facts are grouped by day, oldest first, and numbered by rank for citation. Repetitions are left out.
-Contradicted facts and less trusted sources are marked. The list ends when the scores show that more
-would not help, or when the budget is used up. A memory of several lines keeps them, indented.
+Facts are grouped by day, oldest first, and numbered by rank for citation. Who said it, or the
+heading that it stands under, is written before a text. Repetitions are left out. Contradicted facts
+and less trusted sources are marked. The list ends when the scores show that more would not help, or
+when the budget is used up. A memory of several lines keeps them, indented.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from dataclasses import dataclass, replace
+from datetime import datetime, time, timedelta, timezone, tzinfo
 from itertools import groupby
 from typing import Protocol
 
 from pgrecall.arguments import check_given, check_type
 from pgrecall.errors import InvalidArgument
 from pgrecall.rows import Context, Hit
+from pgrecall.sentences import sentences
 
 CountTokens = Callable[[str], int]
 
@@ -30,6 +32,7 @@ _PIECES = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_|\s")
 _ELLIPSIS = "…"
 _INDENT = "    "
 _FULL_STOPS = ".!?…。！？"
+_LONGEST_HEADING = 80  # characters
 
 
 def estimate_tokens(text: str) -> int:
@@ -65,6 +68,11 @@ class Answered(Protocol):
     @property
     def facts(self) -> Sequence[str]:
         """Statements to begin with, such as which dates "last week" stands for."""
+        ...
+
+    @property
+    def timezone(self) -> tzinfo:
+        """The time zone of days."""
         ...
 
 
@@ -107,8 +115,9 @@ def make_context(
         check_type("the result of count_tokens", counted, float)
         return counted
 
-    hits = _helpful(_distinct(report.hits))
-    lines = [_line(number, hit, report.hits) for number, hit in enumerate(hits, 1)]
+    zone = report.timezone
+    hits = _helpful(_distinct(report.hits, zone))
+    lines = [_line(number, hit, report.hits, zone) for number, hit in enumerate(hits, 1)]
     head = [*report.facts]
     if not lines:
         texts = ("\n".join([*head, _NOTHING]), _NOTHING)
@@ -139,17 +148,39 @@ def make_context(
     )
 
 
-def _distinct(hits: Sequence[Hit]) -> list[Hit]:
-    """Remove repetitions of a better hit about the same time."""
-    seen = set()
+def _distinct(hits: Sequence[Hit], zone: tzinfo) -> list[Hit]:
+    """Remove repetitions of better hits: the same about the same, on the same day.
+
+    A message is a repetition, too, if each of its sentences is.
+    """
+    shown: set[tuple[str, str, str]] = set()
     kept = []
     for hit in hits:
-        text = " ".join(hit.text.casefold().split())
-        said = (text.rstrip(_FULL_STOPS) or text, _day(hit))
-        if said not in seen:
-            seen.add(said)
+        about, day = _about(hit).casefold(), _day(hit, zone)
+        pieces = sentences(hit.text) if hit.kind == "message" else [hit.text]
+        whole, *parts = [_alike(text) for text in (hit.text, *pieces)]
+        if (about, whole, day) not in shown and any((about, x, day) not in shown for x in parts):
             kept.append(hit)
+            days = {day, _day(replace(hit, occurred=None), zone)}
+            shown |= {(about, text, one) for text in (whole, *parts) for one in days}
     return kept
+
+
+def _alike(text: str) -> str:
+    """Return what texts that say the same have in common."""
+    plain = " ".join(text.casefold().split())
+    return plain.rstrip(_FULL_STOPS) or plain
+
+
+def _about(hit: Hit) -> str:
+    """Return who said a hit, or else the heading that it stands under; empty if not short."""
+    is_said = hit.kind == "message" or "speaker" in hit.metadata
+    about = hit.metadata.get("speaker", hit.context)
+    if not isinstance(about, str) or len(about.strip().splitlines()) != 1:
+        return ""
+    about = " ".join(about.split()).rstrip(" :")
+    is_short = len(about) <= _LONGEST_HEADING
+    return about if is_short and (is_said or about[-1:] not in _FULL_STOPS) else ""
 
 
 def _helpful(hits: Sequence[Hit]) -> list[Hit]:
@@ -160,8 +191,11 @@ def _helpful(hits: Sequence[Hit]) -> list[Hit]:
     return list(hits[: last + 1])
 
 
-def _line(number: int, hit: Hit, hits: Sequence[Hit]) -> _Line:
+def _line(number: int, hit: Hit, hits: Sequence[Hit], zone: tzinfo) -> _Line:
     text = _lined(hit.text)
+    about = _about(hit)
+    if about and not re.match(rf"{re.escape(about)}(?!\w)", text, re.IGNORECASE):
+        text = f"{about}: {text}"
     marks = []
     path = (hit.via or {}).get("path")
     if isinstance(path, str):
@@ -179,7 +213,7 @@ def _line(number: int, hit: Hit, hits: Sequence[Hit]) -> _Line:
     elif hit.conflicts_with:
         marks.append("contradicted by an older one" if rivals else "contradicted by another")
     note = f" ({'; '.join(marks)})" if marks else ""
-    return _Line(number, hit, _day(hit), f"[{number}] {text}{note}")
+    return _Line(number, hit, _day(hit, zone), f"[{number}] {text}{note}")
 
 
 def _lined(text: str) -> str:
@@ -198,19 +232,34 @@ def _said_at(hit: Hit) -> datetime:
     return start or hit.mentioned_at or datetime.min.replace(tzinfo=timezone.utc)
 
 
-def _day(hit: Hit) -> str:
-    """Format when a hit happened or, if unknown, was mentioned, in UTC."""
+def _day(hit: Hit, zone: tzinfo) -> str:
+    """Format when a hit happened or, if unknown, was mentioned.
+
+    What begins and ends at midnight UTC was given as dates, which no zone changes.
+    """
     start, end = hit.occurred or (None, None)
+    given = [one for one in (start, end) if one] if start or end else [hit.mentioned_at]
+    is_instant = start is not None and start == end
+    if not is_instant and all(map(_is_midnight, given)):
+        zone = timezone.utc
     if start is None and end is None:
-        return f"said {_date(hit.mentioned_at)}" if hit.mentioned_at else "undated"
+        return f"said {_date(hit.mentioned_at, zone)}" if hit.mentioned_at else "undated"
     if start is None or end is None:
-        return f"since {_date(start)}" if start else f"until {_date(end)}"
+        return f"since {_date(start, zone)}" if start else f"until {_date(end, zone)}"
     last = end - timedelta(microseconds=1) if end > start else end
-    return _date(start) if _date(start) == _date(last) else f"{_date(start)} to {_date(last)}"
+    days = _date(start, zone), _date(last, zone)
+    return days[0] if days[0] == days[1] else " to ".join(days)
 
 
-def _date(moment: datetime | None) -> str:
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%d") if moment else ""
+def _is_midnight(moment: datetime | None) -> bool:
+    return moment is not None and moment.astimezone(timezone.utc).time() == time.min
+
+
+def _date(moment: datetime | None, zone: tzinfo) -> str:
+    try:
+        return moment.astimezone(zone).strftime("%Y-%m-%d") if moment else ""
+    except OverflowError:  # in the first or the last year that there is
+        return _date(moment, timezone.utc)
 
 
 def _written(head: Sequence[str], lines: Sequence[_Line]) -> str:

@@ -161,6 +161,8 @@ _NOT_INSTALLED = {  # messages of a database without pgrecall
     "42P01": 'relation "pgrecall.bank_overview" does not exist',
 }
 _MISSING = ("42883", "42703", "42P01", "3F000")  # undefined function, column, table, schema
+_NO_TABLE = ("42P01", "3F000", "42602")  # undefined table, schema, invalid name
+_OTHER_MODEL = "Pass an embedder= of that model to the client, or embedder=None to do without."
 
 _Error = TypeVar("_Error", bound=RecallError)
 
@@ -186,10 +188,31 @@ def from_database(
     for name, value in (parameters or {}).items():
         if found is not None and value == found[1]:
             return InvalidArgument(f"{name}: {message}", hint="Pass a smaller number.")
+    if state in _NO_TABLE and "relation" in (parameters or {}) and "pgrecall." not in message:
+        return InvalidArgument(
+            message,
+            hint="Name your table with its schema, unless that is on the search_path, and in double"
+            ' quotes if it has capitals or spaces: public."My Notes".',
+        )
     kind = _BY_SQLSTATE.get(state)
     if kind is NotPermitted and not error.diag.message_hint:
         return None
-    return kind(message, hint=error.diag.message_hint) if kind else None
+    return kind(message, hint=_hint(error.diag.message_hint)) if kind else None
+
+
+def _hint(hint: str | None) -> str | None:
+    """Return a hint of the database with arguments as Python has them; statements stay."""
+    if hint is None or re.search(r"\bselect\b", hint):
+        return hint
+    hint = re.sub(r"(?<=\w) => (\d|'|null\b|true\b|false\b)", _assigned, hint)
+    hint = hint.replace(" =>", "=")
+    is_other = hint.startswith("Embed the ")
+    return f"{hint} {_OTHER_MODEL}" if is_other else hint
+
+
+def _assigned(found: re.Match[str]) -> str:
+    values = {"null": "None", "true": "True", "false": "False"}
+    return f"={values.get(found[1], found[1])}"
 
 
 def not_installed() -> InstallError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timezone, tzinfo
 
 from pgrecall.context import make_context
 from pgrecall.rows import ArmReport, Degradation, Hit, Timings
@@ -27,6 +28,7 @@ class RecallReport:
             was left out, no other one could have come among the first three.
         reranking: How much late interaction counted on this question, or why it kept out; None
             where it did not rerank.
+        timezone: The client's time zone, in which a prompt writes days.
 
     """
 
@@ -39,6 +41,7 @@ class RecallReport:
     confidence: float = 0.0
     reranked: int = 0
     reranking: str | None = None
+    timezone: tzinfo = timezone.utc
 
     def prompt(
         self, *, max_tokens: int = 2000, count_tokens: Callable[[str], int] | None = None

@@ -24,12 +24,17 @@ set search_path from current
 as $$
 declare
   found_ones pgrecall.attachment[];
+  part       constant text := '("([^"]|"")+"|[[:alpha:]_][[:alnum:]_$]*)';
+  -- As attach_table() reads it; null where it is no such name, as without the quotes that it needs.
+  named      text[] := case
+    when relation ~ format('^(%s\.)?%s$', part, part) then parse_ident(relation) end;
 begin
   found_ones := array(
     select a from pgrecall.attachment a
+    cross  join lateral parse_ident(a.relation) as p(names)
     where  a.bank_id = _attachment.bank
-      and  (a.relation = _attachment.relation
-            or (parse_ident(a.relation))[2] = _attachment.relation)
+      and  (a.relation = _attachment.relation or p.names[2] = _attachment.relation
+            or named in (p.names, p.names[2:]))
     order  by a.relation);
   if cardinality(found_ones) <> 1 then
     raise exception using

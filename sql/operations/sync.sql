@@ -398,9 +398,13 @@ begin
       errcode = 'invalid_parameter_value',
       message = pgrecall_internal._attachment_problem(
                   pgrecall_internal._attachment(bank, broken)),
-      hint    = format('Sync as a role that reads all rows, or attach the table again, which '
-                       'reads all rows, or take it away: select pgrecall.detach_table(%L, %L);',
-                       bank, broken);
+      hint    = format('%s, or take it away: select pgrecall.detach_table(%L, %L);', case
+        when not has_table_privilege(to_regclass(broken), 'select')
+             or row_security_active(to_regclass(broken))
+          then 'Sync as a role that reads all rows'
+        else 'If its name or its columns are others now, attach the table again, which reads all '
+             'rows'
+        end, bank, broken);
   end if;
 end;
 $$;

@@ -357,5 +357,6 @@ comment on function pgrecall.forget_where is
 'as well: a filter as in a recall, a fact_key compared as by the key arm, a source_id. What does '
 'not meet them and consolidate() merged into one of them, such as the same sentence of another '
 'document, holds again, where that one, or what took its place and is erased with it, held; where '
-'what took its place stays, it follows that. Returns how many; dry_run only counts them. Errors: '
+'what took its place stays, it follows that. Raw messages stay: forget_messages(session => the '
+'source_id). Returns how many; dry_run only counts them. Errors: '
 'RC001, RC011 filter, 22023 no condition.';

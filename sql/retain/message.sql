@@ -348,6 +348,35 @@ comment on function pgrecall.retain_messages is
 'that is already stored is not stored again. Returns one row per message, in order; index counts '
 'from 0. Errors: RC001, RC003 naming message and field.';
 
+create or replace function pgrecall.stored_messages(bank text, messages jsonb)
+returns setof pgrecall.retained_message
+language plpgsql stable parallel unsafe
+set search_path from current
+set timezone = 'UTC'
+as $$
+declare
+  message_rows pgrecall_internal.message_row[];
+begin
+  perform pgrecall_internal._bank(bank);
+  perform pgrecall_internal._check_array('messages', messages);
+  message_rows := array(
+    select pgrecall_internal._read_message(m.value, m.n::integer - 1)
+    from   jsonb_array_elements(messages) with ordinality as m(value, n)
+    order  by m.n
+  );
+  return query
+  select r.n - 1, s.id,
+         s.id is null and row_number() over (partition by r.content_hash order by r.n) = 1
+  from   unnest(message_rows) with ordinality as r
+  join   unnest(pgrecall_internal._message_ids(bank, message_rows)) with ordinality as s(id, n)
+           on s.n = r.n
+  order  by r.n;
+end;
+$$;
+comment on function pgrecall.stored_messages is
+'What retain_messages() would return for these messages: message_id is null for those that are not '
+'stored yet, and is_new says which it would store. Reads only. Errors: those of retain_messages().';
+
 create or replace function pgrecall.message_context(
   bank text, message_id bigint, before integer default 2, after integer default 2)
 returns setof pgrecall.turn

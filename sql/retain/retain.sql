@@ -612,5 +612,6 @@ $$;
 comment on function pgrecall.forget is
 'Erases memories with their embeddings, mentions, relations and links, and the entities that no '
 'other memory mentions; returns how many memories were erased. What consolidate() merged into them '
-'stays ended, unlike with forget_where(): who names a memory means what it says. The BM25 counts '
-'change at once. Errors: RC001.';
+'stays ended, unlike with forget_where(): who names a memory means what it says. A raw message '
+'that says the same stays, and is found: forget_messages(). The BM25 counts change at once. '
+'Errors: RC001.';

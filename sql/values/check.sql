@@ -158,7 +158,8 @@ begin
         when split_part(model, ' [', 1) = split_part(bank.embedding_model, ' [', 1)
           then format('In square brackets are the prompts before a question and before a passage: '
                       'embed the %s with those of "%s".', name, bank.embedding_model)
-        else format('Embed the %s with "%s".', name, bank.embedding_model) end;
+        else format('Embed the %s with "%s".', case name when 'embedding' then 'question'
+                    else name end, bank.embedding_model) end;
   end if;
   if embedding is null then
     return null;

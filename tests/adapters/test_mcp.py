@@ -534,6 +534,34 @@ def test_init_writes_what_other_machines_have_too(
     assert [entry["command"], *entry["args"]] == [*command, "--bank", "b", "--create"]
 
 
+@pytest.mark.parametrize(
+    ("found", "words", "warned"),
+    [
+        ([], [], f'"pgrecall", which is not on PATH\nhint: Add {Path(sys.executable).parent} to'),
+        (["uvx"], ["--run", "pipx"], '"pipx", which is not on PATH\nhint: Put "pipx" on PATH, or'),
+        (["pgrecall"], [], ""),
+        ([], ["--run", "python"], ""),
+    ],
+)
+def test_init_warns_where_agents_could_not_start_the_server(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    found: list[str],
+    words: list[str],
+    warned: str,
+) -> None:
+    for name in found:
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert main(["init", "cursor", "--bank", "b", "--directory", str(tmp_path), *words]) == 0
+
+    errors = capsys.readouterr().err
+    assert warned in errors
+    assert bool(errors) == bool(warned)
+
+
 def test_what_init_writes_starts_the_server(database: str, tmp_path: Path) -> None:
     where = ["--bank", "b", "--directory", str(tmp_path), "--run", "python"]
     assert main(["init", "claude-code", *where]) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -97,6 +98,104 @@ def test_what_says_the_same_again_is_left_out() -> None:
         *("2026-03-05", "[1] Atlas went live.", "[2] Bo left."),
         *("since 2026-03-14", "[3] Atlas went live."),
     ]
+
+
+def test_who_says_it_or_its_heading_stands_before_a_text() -> None:
+    heading: dict[str, Any] = {"context": "Billing > Ports"}
+
+    lines = said(
+        hit(1, "The port is 8080.", **heading),
+        hit(2, "The port is 8080.", context="Search > Ports"),
+        hit(3, "The port is 8080.", **heading),
+        hit(4, "billing > ports: the port is 9090", **heading),
+        hit(5, "Both are open.", context="Ports are numbers. They are open or closed."),
+        hit(6, "Both are shut.", context="Ports\nServices"),
+        hit(7, "Both are new.", context="Ports " * 20),
+        hit(8, "I like it.", metadata={"speaker": "Ana"}, context="Ana: thanks a lot"),
+        hit(9, "I like it.", metadata={"speaker": "B\no"}, context="thanks a lot"),
+        hit(10, "I like it.", metadata={"speaker": None}, context="thanks a lot"),
+        hit(11, "Anatomy is hard.", kind="message", context="Ana", fact_type=None),
+    )
+
+    assert lines[1:] == [
+        "[1] Billing > Ports: The port is 8080.",
+        "[2] Search > Ports: The port is 8080.",
+        "[3] billing > ports: the port is 9090",
+        "[4] Both are open.",
+        "[5] Both are shut.",
+        "[6] Both are new.",
+        "[7] Ana: I like it.",
+        "[8] I like it.",
+        "[9] Ana: Anatomy is hard.",
+    ]
+
+
+def test_a_message_of_which_all_is_shown_is_left_out() -> None:
+    message: dict[str, Any] = {"kind": "message", "context": "Ana", "occurred": None}
+    ana = {"speaker": "Ana"}
+
+    lines = said(
+        hit(1, "I moved.", metadata=ana, occurred=(DAY - timedelta(30), None)),
+        hit(2, "It was hard.", metadata=ana, occurred=None),
+        hit(3, "I moved. It was hard.", **message),
+        hit(4, "I moved. It was hard. Do you know Porto?", **message),
+        hit(5, "Do you know Porto?", metadata=ana, occurred=None),
+        hit(6, "I moved. It was hard.", **message | {"context": "Bo"}),
+    )
+
+    assert lines == [
+        *("since 2026-02-03", "[1] Ana: I moved."),
+        *("said 2026-03-05", "[2] Ana: It was hard."),
+        "[3] Ana: I moved. It was hard. Do you know Porto?",
+        "[4] Bo: I moved. It was hard.",
+    ]
+
+
+@pytest.mark.parametrize(("hours", "day"), [(-5, 4), (0, 4), (9, 5)])
+def test_days_are_those_of_the_client_and_dates_stay(hours: int, day: int) -> None:
+    zone = timezone(timedelta(hours=hours))
+    evening = datetime(2026, 3, 4, 20, tzinfo=timezone.utc)
+    local = datetime(2026, 3, 6, tzinfo=zone)
+    last = datetime.max.replace(tzinfo=timezone.utc)
+
+    found = make_context(
+        replace(
+            report(
+                hit(1, "It rang.", occurred=(evening, evening)),
+                hit(2, "It rains.", occurred=None, mentioned_at=evening),
+                hit(3, "A date.", occurred=(DAY, DAY + timedelta(days=1))),
+                hit(4, "A day.", occurred=(local, local + timedelta(days=1))),
+                hit(5, "A date, too.", occurred=None, mentioned_at=DAY + timedelta(days=2)),
+                hit(6, "For ever.", occurred=(None, last)),
+                hit(7, "From then.", occurred=(DAY + timedelta(days=3), None)),
+            ),
+            timezone=zone,
+        )
+    )
+
+    days = [line for line in found.text.splitlines()[1:] if not line.startswith("[")]
+    assert sorted(days) == sorted(
+        [
+            f"2026-03-0{day}",
+            f"said 2026-03-0{day}",
+            "2026-03-05",
+            "2026-03-06",
+            "said 2026-03-07",
+            "until 9999-12-31",
+            "since 2026-03-08",
+        ]
+    )
+
+
+def test_a_report_has_the_time_zone_of_its_client(connection: Connection) -> None:
+    recall = Recall(connection, embedder=None, timezone="Asia/Tokyo")
+    recall.create_bank("b")
+    recall.retain("b", [{"text": "The bell rang.", "occurred": "2026-03-04T20:00Z"}])
+
+    found = recall.context("b", "Which bell?")
+
+    assert "2026-03-05\n[1] The bell rang." in found.text
+    assert recall.recall_report("b", "Which bell?").prompt() == found.text
 
 
 def test_code_and_tables_keep_their_lines_and_pose_as_no_other_memory() -> None:

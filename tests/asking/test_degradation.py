@@ -19,13 +19,14 @@ from pgrecall import (
     EmbedderUnavailable,
     Fact,
     InvalidArgument,
+    InvalidEmbedding,
     OnnxReranker,
     OutOfTime,
     Recall,
     RecallReport,
     RerankerUnavailable,
 )
-from pgrecall.embedders import Vector
+from pgrecall.embedders import EmbedFunction, Vector
 from servers import kept_fixture
 from toys import toy_embed
 
@@ -289,6 +290,31 @@ def test_facts_are_stored_without_embedding_and_get_it_with_the_next_retain(
     assert stored == (4, 1)
 
 
+@pytest.mark.parametrize("embed", [embed_badly, embed_too_few])
+def test_a_correction_is_stored_without_embedding_if_the_embedder_fails(
+    connection: Connection, caplog: pytest.LogCaptureFixture, embed: EmbedFunction
+) -> None:
+    working = Recall(connection, embedder=toy_embed, model="toy")
+    working.create_bank("b")
+    [row] = working.retain("b", [{"text": "Cem sails", "questions": [{"text": "who sails?"}]}])
+    failing = Recall(connection, embedder=embed, model="toy")
+
+    with pytest.raises((ConnectionError, InvalidEmbedding)):
+        failing.update("b", row.memory_id, text="Cem rows", strict=True)
+    with caplog.at_level(logging.WARNING, "pgrecall"):
+        new = failing.update(
+            "b", row.memory_id, text="Cem rows", questions=[{"text": "who rows?"}, {"text": "?"}]
+        )
+
+    assert (new.text, len(working.history("b", new.memory_id))) == ("Cem rows", 2)
+    assert caplog.messages[0].startswith("facts are stored without embedding: ")
+    assert working.embed_pending("b") == 1
+    (hit,) = working.recall("b", "Cem rows", arms=["semantic"], top_k=1)
+    assert hit.text == "Cem rows"
+    questions = "select text from pgrecall.embedding where kind = 'question' and memory_id = %s"
+    assert connection.execute(questions, [new.memory_id]).fetchall() == [("who sails?",)]
+
+
 def test_a_client_without_an_embedder_says_that_facts_have_no_embedding(
     connection: Connection,
 ) -> None:
@@ -299,6 +325,20 @@ def test_a_client_without_an_embedder_says_that_facts_have_no_embedding(
     rows = bare.retain("b", ["Ana leads Atlas", "Ben leads Borealis"])
 
     assert [(row.is_new, row.is_embedded) for row in rows] == [(False, True), (True, False)]
+
+
+def test_an_embedder_that_returns_nothing_is_named(filled: Connection) -> None:
+    def forgets(_texts: Sequence[str]) -> Any: ...
+
+    recall = Recall(filled, embedder=forgets, model="toy_embed")
+    expected = 'the embedder "toy_embed" gave None, not a list of vectors'
+
+    with pytest.raises(InvalidEmbedding, match=expected):
+        recall.retain("b", "Dia sails.", strict=True)
+    with pytest.raises(InvalidEmbedding, match=expected):
+        recall.recall("b", "Who sails?", strict=True)
+    with pytest.raises(InvalidEmbedding, match=expected):
+        recall.embed_pending("b") if recall.retain("b", "Dia rows.") else None
 
 
 def test_a_failing_embedder_is_asked_once_a_batch(connection: Connection) -> None:

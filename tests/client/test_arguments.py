@@ -6,12 +6,13 @@ import inspect
 import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pgrecall import InvalidArgument, Recall
+from pgrecall import FunctionEmbedder, InvalidArgument, Recall
 from pgrecall.asking.recall_options import RecallOptions
 from toys import toy_embed
 
@@ -206,6 +207,11 @@ def test_every_argument_is_checked_before_anything_is_sent(method: str) -> None:
         ({"reranker": 5}, "reranker must be a reranker, a function, text or a path, not 5"),
         ({"embedder": 5, "model": "m"}, "embedder must be an embedder, a function or a URL, not 5"),
         ({"next_embedder": 5}, "embedder must be an embedder, a function or a URL, not 5"),
+        ({"embedder": FunctionEmbedder}, "embedder is the class FunctionEmbedder, not an object"),
+        (
+            {"embedder": SimpleNamespace(embed=list)},
+            "the attribute model of the embedder must be text, not None",
+        ),
         ({"model": 5}, "model must be text, not 5"),
     ],
 )

@@ -1326,6 +1326,29 @@ def test_connecting_to_a_named_server_installs_nothing(empty_database: str) -> N
         recall.banks()
 
 
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda r: r.list_memories("b", top_k=0), "Pass top_k=50, for example."),
+        (lambda r: r.consolidate("b", min_similarity=2), "Pass min_similarity=0.9, for example."),
+        (lambda r: r.forget("b"), "Pass filter=, fact_key= or source_id=; pgrecall.drop_bank()"),
+        (lambda r: r.retain("b", ["x"], link="x"), "link"),
+        (lambda r: r.recall("b", ""), "Pass a question, an embedding=, a window during= or the"),
+        (lambda r: r.recall("c", "x"), "Create it with: select pgrecall.create_bank('c');"),
+    ],
+)
+def test_hints_name_arguments_as_python_does(
+    pgrecall: Recall, call: Callable[[Recall], object], hint: str
+) -> None:
+    pgrecall.create_bank("b")
+
+    with pytest.raises(RecallError) as caught:
+        call(pgrecall)
+
+    assert hint in str(caught.value.hint)
+    assert " =>" not in str(caught.value.hint)
+
+
 def test_an_error_says_its_hint() -> None:
     error = BankNotFound('bank "b" does not exist', hint="Create it.")
 

@@ -321,7 +321,7 @@ def test_a_bank_gets_another_model_and_its_indexes(
     assert "Ana leads Atlas" in answer(run, new)[1]
     assert answer(run, old)[2] == (
         'error: bank "b" is embedded with model "new-model", not "old-model"\n'
-        'hint: Embed the embedding with "new-model".\n'
+        "hint: Name the model of the bank with --model, or pass --no-embed to do without.\n"
     )
     with psycopg.connect(database) as connection:
         assert column(connection, "select distinct model from pgrecall.embedding") == ["new-model"]

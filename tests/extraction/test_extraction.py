@@ -26,7 +26,7 @@ from pgrecall.extraction import (
     talk,
 )
 from pgrecall.extraction.endpoint import _line
-from pgrecall.extraction.rules import sentences
+from pgrecall.sentences import sentences
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -102,6 +102,7 @@ def test_a_sentence_is_a_fact_with_its_speaker_names_and_time() -> None:
             "text": "I went to Porto with Mel yesterday.",
             "context": "Ana: Do you know Porto? Hi!",
             "entities": ["Ana", "Porto", {"name": "Melanie", "aliases": ["Mel"]}],
+            "metadata": {"speaker": "Ana"},
             "mentioned_at": datetime(2026, 3, 5, 12, tzinfo=timezone.utc),
             "occurred": [
                 datetime(2026, 3, 4, tzinfo=timezone.utc),
@@ -113,6 +114,7 @@ def test_a_sentence_is_a_fact_with_its_speaker_names_and_time() -> None:
             "text": "The Atlas Project leads Ana.",
             "context": "Bo",
             "entities": ["Bo", "Atlas Project", "Ana"],
+            "metadata": {"speaker": "Bo"},
             "mentioned_at": datetime(2026, 3, 5, 12, tzinfo=timezone.utc),
         },
     ]
@@ -179,6 +181,19 @@ def test_speakers_are_found_in_at_most_n_log_n() -> None:
     assert grows_by(read, " ", 400) < MOST
 
 
+def test_the_context_of_a_model_says_who_said_what(memory: Recall) -> None:
+    said = {"Ana": "I am allergic to peanuts.", "Bo": "I am allergic to peanuts."}
+    told = said | {"Cy": "I am not allergic to anything."}
+    messages = [{"speaker": name, "text": text, "session": "s"} for name, text in told.items()]
+
+    memory.retain_conversation("b", messages, extract=RuleExtractor())
+
+    context = memory.context("b", "Who is allergic to peanuts?")
+    lines = {line.partition("] ")[2] for line in context.text.splitlines()} - {""}
+    assert lines == {f"{name}: {text}" for name, text in told.items()}
+    assert len(context.hits) == 3  # no message beside its fact
+
+
 def test_who_goes_by_a_sign_is_no_entity(memory: Recall) -> None:
     message = {"speaker": "\N{SLIGHTLY SMILING FACE}", "text": "I went to Porto with Mel."}
 
@@ -235,6 +250,73 @@ def test_messages_and_their_facts_are_stored_and_found(memory: Recall) -> None:
     assert not any(fact.is_new for fact in again.facts)
     (hit, *_) = memory.recall("b", "Who was in Porto?", top_k=1)
     assert (hit.text, hit.source_id) == ("I went to Porto with Mel yesterday.", "s1")
+
+
+def test_a_window_that_slides_over_a_conversation_stores_each_fact_once(memory: Recall) -> None:
+    texts = ["I moved to Porto. It was hard.", "I like boats. I have one.", "It sank in May."]
+    turns = [{"speaker": "Ana", "text": text, "session": "s", "sent_at": SENT} for text in texts]
+    extract = RuleExtractor()
+
+    first = memory.retain_conversation("b", turns[:2], extract=extract)
+    memory.forget("b", first.facts[0].memory_id)
+    second = memory.retain_conversation("b", turns[1:], extract=extract)
+    third = memory.retain_conversation("b", turns, extract=extract)
+
+    facts = {one.text: one.context for one in memory.list_memories("b")}
+    assert [len(done.facts) for done in (first, second, third)] == [4, 1, 0]
+    assert [row.is_new for row in second.messages] == [False, True]
+    assert facts.keys() == {"It was hard.", "I like boats.", "I have one.", "It sank in May."}
+    assert facts["It sank in May."] == "Ana: I like boats. I have one."
+    again = memory.retain_conversation("b", turns, extract=extract, again=True)
+    assert [fact.is_new for fact in again.facts] == [True, False, False, False, False]
+
+
+def test_a_function_is_given_new_messages_alone(memory: Recall) -> None:
+    seen: list[list[object]] = []
+
+    def extract(messages: Sequence[Mapping[str, object]]) -> list[str]:
+        seen.append([message["text"] for message in messages])
+        return []
+
+    for turns in (TALK[:1], TALK[:2], TALK):
+        memory.retain_conversation("b", turns, extract=extract)
+
+    assert seen == [[turn["text"]] for turn in TALK]
+
+
+def test_what_was_interrupted_is_done_again(memory: Recall) -> None:
+    def interrupted(messages: Sequence[Mapping[str, object]]) -> list[str]:
+        if messages[0]["session"] == "s2":
+            raise KeyboardInterrupt
+        return ["Once."]
+
+    with pytest.raises(KeyboardInterrupt):
+        memory.retain_conversation("b", TALK, extract=interrupted)
+    done = memory.retain_conversation("b", TALK, extract=lambda _: ["Later."])
+
+    assert [(row.index, row.is_new) for row in done.messages] == [(0, False), (1, False), (2, True)]
+    assert {one.text for one in memory.list_memories("b")} == {"Once.", "Later."}
+
+
+def test_a_model_reads_known_messages_as_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def create(**request: Any) -> SimpleNamespace:
+        asked.append(request["messages"][1]["content"])
+        message = SimpleNamespace(content='{"facts": []}')
+        return SimpleNamespace(choices=[SimpleNamespace(message=message)])
+
+    client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
+    monkeypatch.setattr(OpenAIExtractor, "_connected", lambda _: client)
+    turns: list[dict[str, object]] = [{"speaker": "Ana", "text": text} for text in ("One.", "Two.")]
+
+    OpenAIExtractor("m").extract_new(turns, [False, True])
+    OpenAIExtractor("m").extract_new(turns, [False, False])
+    OpenAIExtractor("m")(turns)
+
+    assert len(asked) == 2
+    assert asked[0].splitlines()[1::2] == ["Ana: One.", "Ana: Two."]
+    assert asked[1].splitlines() == ["Ana: One.", "Ana: Two."]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -99,6 +100,20 @@ def test_the_python_runs(
     assert printed.startswith("1 Maya prefers short meetings.")
     assert "March 2026 = 2026-03-01 to 2026-03-31" in printed
     assert "['Atlas went live.'" in printed
+
+
+def test_the_python_is_typed(tmp_path: Path) -> None:
+    files = {tmp_path / "readme.py": TEXT, tmp_path / "tasks.py": TASKS}
+    for file, text in files.items():
+        file.write_text("\n".join(blocks("python", text)), encoding="utf-8")
+
+    for file in files:  # apart, and with the settings and the cache of the lint
+        run = [sys.executable, "-m", "mypy", "--strict", str(file)]
+        done = subprocess.run(run, cwd=readme.ROOT, capture_output=True, text=True, check=False)
+        assert (done.stdout.splitlines()[-1:], done.returncode) == (
+            ["Success: no issues found in 1 source file"],
+            0,
+        ), done.stdout
 
 
 def test_the_tasks_of_the_driver_run(

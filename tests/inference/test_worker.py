@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import Future
 from typing import Any
@@ -290,3 +293,27 @@ def test_the_child_of_a_fork_has_a_worker_of_its_own() -> None:
         finally:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+FORK = """
+import os, signal, sys
+from pgrecall.embedders import DEFAULT_EMBEDDER
+
+list(DEFAULT_EMBEDDER.embed(["Maya leads Atlas"]))
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    list(DEFAULT_EMBEDDER.embed(["Maya left Atlas"]))
+    print("embedded")
+    sys.exit(3)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has on_exit()")
+def test_the_child_of_a_fork_ends_as_it_exits() -> None:
+    run = [sys.executable, "-c", FORK]
+
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout.split() == ["embedded", "3"]

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
+from pgrecall import InvalidArgument, Recall
 from servers import kept_fixture
 from sqlcalls import Connection, call, column, recalled, refused, retain, rows, value, waiting
 
@@ -742,6 +743,43 @@ def test_a_table_that_is_not_attached_is_named(bank: Connection) -> None:
     attach(bank)
     with refused(bank, "22023", 'table "order" is not attached to bank "b"', "public.ticket"):
         call(bank, "detach_table", bank="b", relation="order")
+
+
+def test_a_table_is_known_by_its_name_as_it_was_attached(bank: Connection) -> None:
+    bank.execute('create table "My ""Notes""" (like ticket including all)')
+    memory = Recall(bank, embedder=None)
+    names = ['"My ""Notes"""', 'public."My ""Notes"""', 'My "Notes"', "Ticket", "PUBLIC.ticket"]
+    names += ['"ticket"', "ticket", '"public"."ticket"']
+
+    for name in names:
+        if name != 'My "Notes"':
+            memory.attach_table("b", name, key="id", text="body")
+        assert memory.sync_table("b", name)
+    for name in ('"Ticket"', "a.b.c", "public.", "1 = 1", ""):
+        unknown = pytest.raises(InvalidArgument, match="is not attached to bank")
+        with unknown, bank.transaction():
+            memory.sync_table("b", name)
+
+    assert memory.detach_table("b", '"My ""Notes"""') == 0
+    assert [one.relation for one in memory.attached_tables("b")] == ["public.ticket"]
+
+
+@pytest.mark.parametrize("name", ["My Notes", "nowhere.notes", "public.notes"])
+def test_a_table_that_does_not_exist_is_refused_with_a_hint(bank: Connection, name: str) -> None:
+    refusal = "does not exist|invalid name syntax"
+
+    with pytest.raises(InvalidArgument, match=refusal) as caught, bank.transaction():
+        Recall(bank, embedder=None).attach_table("b", name, key="id", text="body")
+
+    assert "with its schema" in str(caught.value.hint)
+
+
+def test_the_hint_for_a_changed_column_says_what_to_do(bank: Connection) -> None:
+    attach(bank)
+    bank.execute("alter table ticket rename body to words")
+
+    with refused(bank, "22023", 'table public.ticket has no column "body"', "^If its name or its"):
+        sync(bank)
 
 
 @pytest.mark.parametrize("is_copied", [False, True])

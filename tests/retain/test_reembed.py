@@ -146,7 +146,7 @@ def test_another_models_query_is_refused_before_and_after(
             connection,
             "RC005",
             'bank "b" is embedded with model "new", not "old"',
-            'Embed the embedding with "new".',
+            'Embed the question with "new".',
         ):
             connection.execute(f"select pgrecall.{function}('b', '[1,0]', model => 'old')")
 
@@ -841,9 +841,10 @@ def test_the_driver_names_both_models(connection: Connection, old: Recall) -> No
     for call in (lambda: other.recall("b", "who?"), lambda: other.retain("b", ["x"])):
         with pytest.raises(ModelMismatch) as caught, connection.transaction():
             call()
+        choice = "Pass an embedder= of that model to the client, or embedder=None to do without."
         assert (caught.value.message, caught.value.hint) in [
-            (message, 'Embed the embedding with "old".'),
-            (message, 'Embed the facts with "old".'),
+            (message, f'Embed the question with "old". {choice}'),
+            (message, f'Embed the facts with "old". {choice}'),
         ]
 
 

@@ -493,6 +493,7 @@ class Question:
             confidence=max((hit.relevance for hit in page), default=0.0),
             reranked=sum(hit.rerank_score is not None for hit in self._hits),
             reranking=self._reranking.note,
+            timezone=self._settings.timezone,
         )
 
     @contextmanager

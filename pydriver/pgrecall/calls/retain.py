@@ -59,9 +59,26 @@ def retain_messages(
     bank: str, messages: Iterable[object], *, zone: tzinfo | None = None
 ) -> Call[RetainedMessage, list[RetainedMessage]]:
     """Write a batch of raw messages; zone is that of datetimes without one."""
+    needed = {"bank": bank, "messages": _plain_messages(messages, zone)}
+    return call_records(RetainedMessage, "retain_messages", needed)
+
+
+def are_new_messages(
+    bank: str, messages: Iterable[object], *, zone: tzinfo | None = None
+) -> Call[RetainedMessage, list[bool]]:
+    """Return which messages retain_messages() would store."""
+    needed = {"bank": bank, "messages": _plain_messages(messages, zone)}
+    found = call_records(RetainedMessage, "stored_messages", needed)
+    return Call(
+        found.sql, found.parameters, found.row_factory, lambda rows: [row.is_new for row in rows]
+    )
+
+
+def _plain_messages(messages: Iterable[object], zone: tzinfo | None) -> Jsonb:
     check_type("messages", messages, Iterable[object])
-    rows = [jsonable(row, f"messages[{i}]", InvalidFact, zone) for i, row in enumerate(messages)]
-    return call_records(RetainedMessage, "retain_messages", {"bank": bank, "messages": Jsonb(rows)})
+    return Jsonb(
+        [jsonable(row, f"messages[{i}]", InvalidFact, zone) for i, row in enumerate(messages)]
+    )
 
 
 def log_session(

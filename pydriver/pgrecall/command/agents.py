@@ -158,6 +158,8 @@ def init(options: SimpleNamespace, console: Console) -> int:
     """Add a bank to the configuration files of coding agents, or print the changes."""
     bank = options.bank or os.environ.get(BANK_VARIABLE) or options.directory.resolve().name
     program = _program(options.run)
+    if shutil.which(program[0]) is None:
+        print(_not_found(program[0]), file=sys.stderr)
     where = ["--dsn", _safe_dsn(options.dsn)] if options.dsn else []
     words = ["mcp", "--bank", bank, "--create", *where]
     asks = command_line([*program, "hook", "--bank", bank, *where])
@@ -267,6 +269,17 @@ def _program(run: str | None) -> list[str]:
     """
     found = (name for name in ("path", "uvx", "pipx") if shutil.which(RUNS[name][0]))
     return [*RUNS[run or next(found, "path")]]
+
+
+def _not_found(program: str) -> str:
+    """Say that agents here cannot start a program, and what helps."""
+    here = Path(sys.executable).parent
+    is_here = program == NAME and shutil.which(NAME, path=str(here)) is not None
+    remedy = f"Add {here} to the PATH of the agents" if is_here else f'Put "{program}" on PATH'
+    return (
+        f'warning: agents would start "{program}", which is not on PATH\n'
+        f"hint: {remedy}, or choose another way with --run, such as --run python."
+    )
 
 
 def _safe_dsn(dsn: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timezone, tzinfo
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -430,6 +430,8 @@ def _jsonable(value: object, name: str = "") -> object:
         return {f.name: _jsonable(getattr(value, f.name), f.name) for f in fields(value)}
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, tzinfo):
+        return str(value)
     if isinstance(value, Mapping):
         if name == "via" and "facts" in value:
             value = {**value, "facts": [str(fact) for fact in value["facts"]]}

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from pgrecall.command import render
 from pgrecall.connection.retries import is_outage
-from pgrecall.errors import BankNotFound, RecallError
+from pgrecall.errors import BankNotFound, ModelMismatch, RecallError
 from pgrecall.server import DSN_VARIABLE
 
 _MAKES = "Create it with: "  # in a hint, before a statement
@@ -110,6 +110,11 @@ def run(action: str, options: SimpleNamespace) -> int:
     except BankNotFound as error:
         said, makes, _ = (error.hint or "").partition(_MAKES)
         return fail(error.message, said + (f"{makes}pgrecall bank create NAME" if makes else ""))
+    except ModelMismatch as error:
+        return fail(
+            error.message,
+            "Name the model of the bank with --model, or pass --no-embed to do without.",
+        )
     except RecallError as error:
         detail = getattr(getattr(error.__cause__, "diag", None), "message_detail", None)
         return fail(error.message + (f"\n{detail}" if detail else ""), error.hint)

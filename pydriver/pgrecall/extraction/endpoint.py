@@ -18,6 +18,8 @@ INSTRUCTIONS = (
     " reckoned from when the message was sent. Leave out greetings and questions."
     " Add nothing that was not said."
 )
+_KNOWN = "Known already, to understand what follows; list no facts of it:"
+_NEW = "The conversation:"
 
 
 class OpenAIExtractor:
@@ -69,9 +71,23 @@ class OpenAIExtractor:
             Exception: the client's error if the endpoint fails or cannot be reached.
 
         """
-        lines = [_line(message) for message in messages if is_said(message)]
+        return self.extract_new(messages, [True] * len(messages))
+
+    def extract_new(
+        self, messages: Sequence[Message], is_new: Sequence[bool]
+    ) -> list[dict[str, Any]]:
+        """Return the facts that the model finds in the new ones of some messages.
+
+        Raises:
+            Exception: as a call of the extractor.
+
+        """
+        said = [one for one in zip(messages, is_new, strict=True) if is_said(one[0])]
+        lines = [_line(message) for message, is_wanted in said if is_wanted]
         if not lines:
             return []
+        if known := [_line(message) for message, is_wanted in said if not is_wanted]:
+            lines = [_KNOWN, *known, _NEW, *lines]
         client = self._connected()
         try:
             answer = client.chat.completions.create(

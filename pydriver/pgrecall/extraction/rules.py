@@ -16,6 +16,7 @@ from itertools import dropwhile
 from typing import Any
 
 from pgrecall.extraction.talk import Message, is_said, moment, speaker_of, text_of
+from pgrecall.sentences import sentences
 from pgrecall.temporal import TemporalConstraint, extract_temporal_constraint
 
 Names = Callable[[str], Iterable[str]]
@@ -26,10 +27,6 @@ _PARTICLES = frozenset(
 )
 _WORD = re.compile(r"[^\W_][\w'’&.-]*[^\W_]|[^\W_]")
 _PIECE = re.compile(r"\w+|[^\w\s]")
-_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[^\Wa-z_])|\n+")
-# "Dr.", "J.", "U.S.": short and capitalised, or with a period inside; no sentence ends there.
-_ABBREVIATED = re.compile(r"(?:^|[\s(])(?:[^\W\d_a-z]\w?|(?:\w\.)+\w)\.$")
-_LONGEST = 40  # characters of an abbreviation
 _LONGEST_NAME = 500  # characters that the schema takes
 _LEAST_WORDS = 3
 _LEAST_SURE = 0.7  # minimum confidence of a date; fuzzy words such as "recently" have less
@@ -79,7 +76,8 @@ class RuleExtractor:
 
     Deterministic, without a model. Questions, sentences of one or two words and messages of the
     system are left out. The context of a fact has the speaker, the two sentences before, the one
-    behind, and the last two of the message before in the same session.
+    behind, and the last two of the message before in the same session; its metadata name the
+    speaker, too.
 
     Attributes:
         aliases: Other names of entities, by name: ``{"Melanie": ["Mel"]}``. They are also found in
@@ -97,6 +95,13 @@ class RuleExtractor:
     def __call__(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """Return the facts in messages."""
         return [fact for facts in self.by_message(messages) for fact in facts]
+
+    def extract_new(
+        self, messages: Sequence[Message], is_new: Sequence[bool]
+    ) -> list[dict[str, Any]]:
+        """Return the facts in the new ones of some messages."""
+        by_message = zip(self.by_message(messages), is_new, strict=True)
+        return [fact for facts, is_wanted in by_message if is_wanted for fact in facts]
 
     def by_message(self, messages: Sequence[Message]) -> list[list[dict[str, Any]]]:
         """Return the facts in each message; names are recognised from all messages."""
@@ -154,11 +159,13 @@ class RuleExtractor:
         sent = moment(message)
         when = self._when(sentence, sent)
         names = list(self._names_in(sentence, when, inner, small, known))
-        if _is_name(speaker := speaker_of(message)):
+        speaker = speaker_of(message)
+        if _is_name(speaker):
             names.insert(0, speaker)
         fact: dict[str, Any] = {
             "text": sentence,
             "entities": [self._entity(name) for name in dict.fromkeys(names)],
+            "metadata": {"speaker": speaker or None},
         }
         if sent is not None:
             fact["mentioned_at"] = sent
@@ -205,19 +212,6 @@ def _context(message: Message, around: Sequence[str]) -> dict[str, str]:
 def _is_name(speaker: str) -> bool:
     """Return whether an entity may have the name of a speaker, which an emoji is not."""
     return _WORD.search(speaker) is not None
-
-
-def sentences(text: str) -> list[str]:
-    """Split a text into sentences."""
-    found: list[str] = []
-    start = 0
-    for end in _END.finditer(text):
-        tail = text[max(start, end.start() - _LONGEST) : end.start()]
-        if "\n" not in end.group() and _ABBREVIATED.search(tail):
-            continue
-        found.append(text[start : end.start()].strip())
-        start = end.end()
-    return [piece for piece in [*found, text[start:].strip()] if piece]
 
 
 def _written(texts: Iterable[str]) -> tuple[set[str], set[str]]:

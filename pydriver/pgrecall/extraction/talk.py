@@ -1,7 +1,8 @@
 """Call an extractor on batches of messages, retry it, and record failures.
 
-Messages are stored first, so that the message arm finds those without facts. A failing extractor is
-retried with growing delays. Of its results only malformed facts are lost.
+Facts are extracted of messages that the bank does not have yet. A failing extractor is retried with
+growing delays. Of its results only malformed facts are lost. The messages of a batch are stored
+behind its facts, so that what is interrupted is done again.
 """
 
 from __future__ import annotations
@@ -9,20 +10,33 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timezone, tzinfo
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from pgrecall.connection.retries import RETRIES, retry_delays
 from pgrecall.inference.runtime import settled
 from pgrecall.retaining.facts import Fact
-from pgrecall.rows import ExtractionFailure
+from pgrecall.rows import ExtractionFailure, RetainedMessage
 
 Message = Mapping[str, object]
 """A message in the format of retain_messages: text, speaker, role, session, sent_at."""
 
 Extractor = Callable[[Sequence[Message]], Iterable[Fact] | Awaitable[Iterable[Fact]]]
 """A function from messages to facts in retain's format; it may be async."""
+
+
+@runtime_checkable
+class ContextExtractor(Protocol):
+    """An extractor that understands new messages by those that are known."""
+
+    def extract_new(
+        self, messages: Sequence[Message], is_new: Sequence[bool]
+    ) -> Iterable[Fact] | Awaitable[Iterable[Fact]]:
+        """Return the facts in the new ones of some messages."""
+        ...
+
 
 MESSAGES_AT_ONCE = 20
 
@@ -39,17 +53,26 @@ def batches(messages: Sequence[Message], size: int) -> Iterator[tuple[int, Seque
             start = n
 
 
-def extracted(extract: Extractor, messages: Sequence[Message]) -> tuple[list[Fact], str | None]:
-    """Call an extractor and retry it if it fails.
+def extracted(
+    extract: Extractor, messages: Sequence[Message], is_new: Sequence[bool]
+) -> tuple[list[Fact], str | None]:
+    """Call an extractor for the new ones of some messages, and retry it if it fails.
 
     Returns:
         Facts, with the session and time of the messages as defaults; and the error, or None.
 
     """
+    new = [message for message, one in zip(messages, is_new, strict=True) if one]
+    if not new:
+        return [], None
     delays = islice(retry_delays(), RETRIES)
     while True:
         try:
-            facts = [_with_origin(fact, messages) for fact in settled(extract(messages))]
+            if len(new) < len(messages) and isinstance(extract, ContextExtractor):
+                found = extract.extract_new(messages, is_new)
+            else:
+                found = extract(new)
+            facts = [_with_origin(fact, new) for fact in settled(found)]
         except Exception as error:  # any error of the user's function
             problem = f"{type(error).__name__}: {error}"
             delay = next(delays, None)
@@ -73,6 +96,11 @@ def _with_origin(fact: Fact, messages: Sequence[Message]) -> Fact:
 def failure(first: int, messages: Sequence[Message], problem: str, fact: Any) -> ExtractionFailure:
     """Make a failure of messages."""
     return ExtractionFailure(first, first + len(messages) - 1, problem, fact)
+
+
+def placed(first: int, row: RetainedMessage) -> RetainedMessage:
+    """Return the row of a message with its position among all, not in a batch from first on."""
+    return replace(row, index=first + row.index)
 
 
 def zoned(message: Message, zone: tzinfo) -> Message:

@@ -631,7 +631,18 @@ def as_embedder(embedder: Embedder | EmbedFunction | str, model: str | None) -> 
         if not model:
             raise _nameless("the model of the endpoint")
         return OpenAIEmbedder(model, base_url=embedder)
+    if isinstance(embedder, type):
+        raise InvalidArgument(
+            f"embedder is the class {embedder.__name__}, not an object of it",
+            hint=f"Pass {embedder.__name__}(...).",
+        )
     if hasattr(embedder, "embed"):
+        named = getattr(embedder, "model", None)
+        if not isinstance(named, str) or not named:
+            raise InvalidArgument(
+                f"the attribute model of the embedder must be text, not {named!r}",
+                hint="Set it to the name of the model: a bank keeps to one model, by its name.",
+            )
         return cast("Embedder", embedder)
     if not callable(embedder):
         raise InvalidArgument(

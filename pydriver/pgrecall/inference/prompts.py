@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pgrecall.errors import InvalidArgument
+from pgrecall.errors import InvalidArgument, InvalidEmbedding
 from pgrecall.inference.interfaces import (
     ContextEmbedder,
     Embedder,
@@ -55,19 +55,39 @@ def read_prompts(prompts: Mapping[str, str]) -> dict[str, str]:
 
 
 def embed_as(embedder: Embedder, role: Role, texts: Sequence[str]) -> Iterable[Vector]:
-    """Embed texts in a role; return one embedding per text, in order."""
+    """Embed texts in a role; return one embedding per text, in order.
+
+    Raises:
+        InvalidEmbedding: the embedder returned no list.
+
+    """
     if not isinstance(embedder, RoleEmbedder):
-        return embedder.embed(texts)
-    return embedder.embed_query(texts) if role == "query" else embedder.embed_documents(texts)
+        return _listed(embedder, embedder.embed(texts))
+    embed = embedder.embed_query if role == "query" else embedder.embed_documents
+    return _listed(embedder, embed(texts))
 
 
 def embed_passages(
     embedder: Embedder, texts: Sequence[str], contexts: Sequence[str]
 ) -> Iterable[Vector]:
-    """Embed passages, each in its context where the embedder reads these."""
+    """Embed passages, each in its context where the embedder reads these.
+
+    Raises:
+        InvalidEmbedding: the embedder returned no list.
+
+    """
     if any(contexts) and isinstance(embedder, ContextEmbedder):
-        return embedder.embed_in_context(texts, contexts)
+        return _listed(embedder, embedder.embed_in_context(texts, contexts))
     return embed_as(embedder, "document", texts)
+
+
+def _listed(embedder: Embedder, vectors: Iterable[Vector]) -> Iterable[Vector]:
+    if not isinstance(vectors, Iterable):
+        raise InvalidEmbedding(
+            f'the embedder "{embedder.model}" gave {vectors!r}, not a list of vectors',
+            hint="Return one list of numbers for each text.",
+        )
+    return vectors
 
 
 def submit_as(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -99,9 +100,24 @@ def onnx_session(graph: bytes | str, options: Any) -> Any:
     """
     import onnxruntime
 
+    _let_children_end()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+@lru_cache(maxsize=1)
+def _let_children_end() -> None:
+    """Let children of forks end without the exit handlers of onnxruntime.
+
+    There these wait for threads of the parent for ever, or abort. Python has ended and flushed its
+    files when the handlers of C run, the last one first.
+    """
+    if not hasattr(os, "register_at_fork"):
+        return
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "on_exit"):  # of glibc; calls the handler with the exit status
+        os.register_at_fork(after_in_child=lambda: libc.on_exit(libc._exit, None))
 
 
 def settled(value: T | Awaitable[T]) -> T:

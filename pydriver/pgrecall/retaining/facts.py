@@ -94,6 +94,11 @@ class FactBatch:
         has_names = any(fact.get("entities") for fact in facts)
         return (calls.retain.names_pending,) if has_names else ()
 
+    @property
+    def to_send(self) -> list[object]:
+        """The facts, without questions that the embedder failed for: none could be found."""
+        return [_without_bare_questions(f) for f in self.facts] if self._failed else self.facts
+
     def stored_call(self, bank: str) -> Call[StoredEmbedding, list[StoredEmbedding]]:
         """Return the call that asks for stored embeddings."""
         return calls.retain.stored_embeddings(bank, self.facts)
@@ -137,12 +142,12 @@ class FactBatch:
                     place.update(made)
                     self.model = name
                 else:  # by name, since the bank may switch models before this arrives
-                    add_by_name(place, embedder.model, made)
+                    _add_by_name(place, embedder.model, made)
         # A fact without an embedding of the bank's model could not be found, so this is an error.
         own = [place for place in places if place.get("embedding") or place.get("embeddings")]
         if following is not None and own:
             for place, made in self._vectors(following, following.model, own):
-                add_by_name(place, following.model, made)
+                _add_by_name(place, following.model, made)
 
     def _vectors(
         self, embedder: Embedder, model: str, places: Sequence[dict[str, object]]
@@ -168,10 +173,7 @@ class FactBatch:
         self, bank: str, link: str | None, replace: str | None
     ) -> Call[Retained, list[Retained]]:
         """Return the call that writes the batch."""
-        facts = (
-            [_without_bare_questions(fact) for fact in self.facts] if self._failed else self.facts
-        )
-        call = calls.retain.retain(bank, facts, model=self.model, link=link, replace=replace)
+        call = calls.retain.retain(bank, self.to_send, model=self.model, link=link, replace=replace)
         return call if not self._failed else then(call, self._marked)
 
     def _marked(self, rows: list[Retained]) -> list[Retained]:
@@ -227,7 +229,7 @@ def _places(fact: object, *, is_all: bool = False) -> Iterator[dict[str, object]
                 yield cast("dict[str, object]", place)
 
 
-def add_by_name(place: dict[str, object], model: str, made: Mapping[str, object]) -> None:
+def _add_by_name(place: dict[str, object], model: str, made: Mapping[str, object]) -> None:
     """Add a model's embedding, tokens and parts to a place."""
     for field, by_model in (
         ("embedding", "embeddings"),
