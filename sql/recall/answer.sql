@@ -347,8 +347,8 @@ begin
     -- The row that is n-th in the new order gets place n.
     places := array(
       select u.n
-      from   unnest(pgrecall_internal._preferred_order(request, sources, ids, scores, surplus))
-               with ordinality as u(p, n)
+      from   unnest(pgrecall_internal._preferred_order(
+               request, sources, first, ids, scores, shares, surplus)) with ordinality as u(p, n)
       order  by u.p);
   end if;
 

@@ -136,9 +136,53 @@ comment on function pgrecall_internal._began_at is
 'From when a state holds: the beginning of what happened, or when it was said where that is '
 'unknown.';
 
+create or replace function pgrecall_internal._untold_places(
+  place integer, first integer, shares jsonb[], surplus boolean[])
+returns integer[]
+language plpgsql immutable parallel safe
+as $$
+declare
+  is_path constant text := E'[<>*]|\x1ff[0-9]+\x1fe';
+  best    constant jsonb := shares[place];
+  words   constant double precision := best #>> '{lexical,score}';
+  means   constant double precision := best #>> '{semantic,score}';
+begin
+  return array(
+    with alike as materialized (
+      select u.n::integer as n, u.meaning,
+             lag(u.meaning) over by_meaning - u.meaning > 0.05 as is_apart
+      from (
+        select x.*, (x.arms #>> '{semantic,score}')::double precision as meaning
+        from   unnest(shares[1:first], surplus[1:first])
+                 with ordinality as x(arms, is_surplus, n)
+      ) as u
+      where  abs((u.arms #>> '{lexical,score}')::double precision - words)
+             <= least(0.3, words / 10)
+        and  coalesce(abs(u.meaning - means) <= 0.15, num_nonnulls(u.meaning, means) = 0)
+        and  u.arms ? 'key' = best ? 'key' and u.is_surplus is not true
+        and  coalesce(u.arms #>> '{graph,via}', '') !~ is_path
+      window by_meaning as (order by u.meaning desc, u.n)
+    ),
+    part as (
+      select a.n, count(*) filter (where a.is_apart) over (order by a.meaning desc, a.n) as part
+      from   alike a
+    )
+    select p.n
+    from   part p
+    where  p.part = (select b.part from part b where b.n = place)
+    order  by p.n
+  );
+end;
+$$;
+comment on function pgrecall_internal._untold_places is
+'Which of the first places have rows that the question does not tell apart from the row of a '
+'place, which is one of them: by its words (BM25 within 0.3, and within a tenth; a word that half '
+'of the facts have is worth 0.7), its meaning (similarities without a gap of 0.05, within 0.15), a '
+'key or a path.';
+
 create or replace function pgrecall_internal._preferred_order(
-  request pgrecall_internal.request, sources jsonb, ids bigint[], scores double precision[],
-  surplus boolean[])
+  request pgrecall_internal.request, sources jsonb, first integer, ids bigint[],
+  scores double precision[], shares jsonb[], surplus boolean[])
 returns integer[]
 language plpgsql stable parallel safe
 set search_path from current
@@ -164,10 +208,14 @@ begin
                  where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
                  limit  100) as relations,
            u.score >= 0.5 * scores[1] as is_good,
+           w.words >= 0.45 * max(w.words) over () as is_worded,
            pgrecall_internal._trust(sources, m.source_id) as trust,
            pgrecall_internal._began_at(m.occurred, m.mentioned_at) as at
-    from   unnest(ids[1:50], scores[1:50], surplus[1:50])
-             with ordinality as u(id, score, is_surplus, n)
+    from   unnest(ids[1:50], scores[1:50], shares[1:50], surplus[1:50])
+             with ordinality as u(id, score, arms, is_surplus, n)
+    cross  join lateral (
+      select coalesce((u.arms #>> '{lexical,score}')::double precision, 0) as words
+    ) as w
     cross  join lateral (
       select x.lexical_weights, x.occurred, x.mentioned_at, x.source_id
       from   pgrecall.memory x
@@ -186,7 +234,9 @@ begin
   best as (
     -- The subject: the entities that the query names, if a row mentions one of them; else all
     -- entities of the best row.
-    select b.*, coalesce(nullif(k.known, '{}'), b.entities) as subject
+    select b.*, coalesce(nullif(k.known, '{}'), b.entities) as subject,
+           case when b.entities = '{}' then
+             pgrecall_internal._untold_places(b.n, first, shares, surplus) end as untold
     from   row b
     cross  join lateral (
       select array(select x from unnest(b.entities) as x
@@ -199,7 +249,13 @@ begin
     select r.n, r.at, r.trust
     from   row r
     cross  join best b
-    where  (b.subject = '{}' or r.entities && b.subject)
+    where  (r.entities && b.subject
+            -- Facts without entities, and often without times, are of one subject by the question.
+            or b.entities = '{}' and (
+                 r.n = b.n
+                 or r.is_worded and (
+                      r.n = any (b.untold)
+                      or r.at not between b.at - interval '1 hour' and b.at + interval '1 hour')))
       and  (r.relations && b.relations
             or r.is_good
                and pgrecall_internal._is_alike(
@@ -221,10 +277,13 @@ $$;
 comment on function pgrecall_internal._preferred_order is
 'The order of an answer with option prefer: positions in ids, which are in order of falling '
 'scores. The subject is the entities that the query names, or where no row mentions these, all '
-'entities of the best row. Of the rows about the subject, those that belong to the best of them '
-'are ordered by trust, then by time: rows with three tenths of the best score that state the same '
-'relation from the same entity, and rows with half of it that are similar (embeddings, on the '
-'scale of the bank, 0.8; cosine of BM25 weights 0.4). The others keep their places.';
+'entities of the best row. Where it has none, rows with 0.45 of the best score of words are about '
+'it, but of those from within an hour of the best row, as facts loaded without times are, only '
+'what the question does not tell apart from it. Of the rows about the subject, those that belong '
+'to the best of them are ordered by trust, then by time: rows with three tenths of the best score '
+'that state the same relation from the same entity, and rows with half of it that are similar '
+'(embeddings, on the scale of the bank, 0.8; cosine of BM25 weights 0.4). The others keep their '
+'places.';
 
 create or replace function pgrecall_internal._settled_states(
   request pgrecall_internal.request, sources jsonb, first integer, inout ids bigint[],
@@ -236,40 +295,12 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  is_path constant text := E'[<>*]|\x1ff[0-9]+\x1fe';
-  best    constant jsonb := shares[1];
-  words   constant double precision := best #>> '{lexical,score}';
-  means   constant double precision := best #>> '{semantic,score}';
   until   constant timestamptz := coalesce(upper(request.during), request.as_of);
   near    integer[];  -- places of rows that the question does not tell apart
   sorted  integer[];  -- of these, the states, in order
 begin
   -- Most recalls end here: of rows that differ, the arms tell.
-  near := array(
-    with alike as materialized (
-      select u.n::integer as n, u.meaning,
-             lag(u.meaning) over by_meaning - u.meaning > 0.05 as is_apart
-      from (
-        select x.*, (x.arms #>> '{semantic,score}')::double precision as meaning
-        from   unnest(shares[1:first], surplus[1:first])
-                 with ordinality as x(arms, is_surplus, n)
-      ) as u
-      where  abs((u.arms #>> '{lexical,score}')::double precision - words)
-             <= least(0.3, words / 10)
-        and  coalesce(abs(u.meaning - means) <= 0.15, num_nonnulls(u.meaning, means) = 0)
-        and  u.arms ? 'key' = best ? 'key' and u.is_surplus is not true
-        and  coalesce(u.arms #>> '{graph,via}', '') !~ is_path
-      window by_meaning as (order by u.meaning desc, u.n)
-    ),
-    part as (
-      select a.n, count(*) filter (where a.is_apart) over (order by a.meaning desc, a.n) as part
-      from   alike a
-    )
-    select p.n
-    from   part p
-    where  p.part = (select b.part from part b where b.n = 1)
-    order  by p.n
-  );
+  near := pgrecall_internal._untold_places(1, first, shares, surplus);
   if cardinality(near) < 2 then
     return;
   end if;
@@ -337,10 +368,8 @@ comment on function pgrecall_internal._settled_states is
 'The fused rows, with the best row and other states of it, of the first rows, in the order of an '
 'answer; states holds their ids, or is null where the best row stands alone. Other states say '
 'nearly the same (similarity of the embeddings on the scale of the bank at least 0.85), and the '
-'question does not tell them apart: by its words (BM25 within 0.3, and within a tenth; a word that '
-'half of the facts have is worth 0.7), its meaning (similarities without a gap of 0.05, within '
-'0.15), a name, a key or a path. The same words in another order, and without a window what lies '
-'ahead beside what lies behind, are no states of one thing. States are ordered by trust, then the '
-'latest first, up to now or the end of the window; what lies before the window, and then what '
-'follows it, comes last. Each takes the place and the score of one of them, with its own '
-'contributions in proportion, or equal ones where it had none.';
+'question does not tell them apart, by a name or as _untold_places() says. The same words in '
+'another order, and without a window what lies ahead beside what lies behind, are no states of one '
+'thing. States are ordered by trust, then the latest first, up to now or the end of the window; '
+'what lies before the window, and then what follows it, comes last. Each takes the place and the '
+'score of one of them, with its own contributions in proportion, or equal ones where it had none.';

@@ -1,5 +1,6 @@
 -- Query syntax of the lexical arms: plain words, which are optional, "phrases in quotes", which
--- must occur, and -words and -"phrases", which must not.
+-- must occur, and -words and -"phrases", which must not. What stands between 'single quotes' or
+-- `backticks` is text, as the -l of `ls -l`.
 --
 -- _parsed_query() parses a query, once in a recall. _matches_phrases() tests whether a text has the
 -- phrases and none of the exclusions: adjacent words, stemmed as the bank's text search
@@ -10,10 +11,12 @@ create or replace function pgrecall_internal._parsed_query(
 language plpgsql immutable parallel safe
 as $$
 declare
-  quoted constant text := '(?<![[:alnum:]])"([^"]+)"(?![[:alnum:]])';
-  minus  text := '(?:^| )-([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*'
-                 || pgrecall_internal._suffix() || '?)';
+  quoted constant text := '"([^"]+)"(?![[:alnum:]])';
+  typed  constant text := '([''‘][^''’]+[''’]|`[^`]+`)(?![[:alnum:]])';
+  minus  constant text := '([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*'
+                          || pgrecall_internal._suffix() || '?)';
   bare   text;
+  marked text;  -- a regular expression: -"excluded", "phrase", 'text' or -excluded
 begin
   -- Only the beginning of a very long text is searched.
   words := left(query, 16000);
@@ -27,27 +30,28 @@ begin
   if bare !~ '"|(^| )-[[:alpha:]]' then
     return;
   end if;
-  minus := replace(minus, '[:alnum:]', '[:alnum:]' || pgrecall_internal._marks(bare));
+  marked := format(
+    '(?:^| )-%1$s|(?<![[:alnum:]])(?:%1$s|%2$s)|(?:^| )-%3$s', quoted, typed,
+    replace(minus, '[:alnum:]', '[:alnum:]' || pgrecall_internal._marks(bare)));
   excluded := array(
-    select p.match[1] from regexp_matches(bare, '(?:^| )-' || quoted, 'g') as p(match)
+    select coalesce(p.match[1], p.match[4])
+    from   regexp_matches(bare, marked, 'g') as p(match)
+    where  num_nonnulls(p.match[1], p.match[4]) > 0
   );
-  bare := regexp_replace(bare, '(^| )-' || quoted, ' ', 'g');
   phrases := array(
-    select p.match[1]
-    from   regexp_matches(bare, quoted, 'g') as p(match)
+    select p.match[2]
+    from   regexp_matches(bare, marked, 'g') as p(match)
     -- A phrase without words is ignored.
-    where  p.match[1] ~ '[[:alnum:]]'
+    where  p.match[2] ~ '[[:alnum:]]'
   );
-  bare := regexp_replace(bare, quoted, ' ', 'g');
-  excluded := excluded || array(
-    select p.match[1] from regexp_matches(bare, minus, 'g') as p(match)
-  );
-  words := concat_ws(' ', regexp_replace(bare, minus, ' ', 'g'), array_to_string(phrases, ' '));
+  words := concat_ws(
+    ' ', regexp_replace(bare, marked, ' \3 ', 'g'), array_to_string(phrases, ' '));
 end;
 $$;
 comment on function pgrecall_internal._parsed_query is
 'Parts of a query: optional words, required phrases ("in quotes"), and excluded words and phrases '
-'(-word, -"in quotes"); phrases and exclusions in Unicode form NFKC.';
+'(-word, -"in quotes"); phrases and exclusions in Unicode form NFKC. What stands between single '
+'quotes or backticks is text.';
 
 create or replace function pgrecall_internal._has_phrase(
   config regconfig, phrase text, fields text[])

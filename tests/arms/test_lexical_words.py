@@ -256,6 +256,17 @@ LIBRARY = {
         ('"C#"', {"sharp"}),
         ('"writes c++ and"', {"plus"}),
         ("writes -C++", {"sharp"}),
+        # What stands between quotes is text.
+        ("`closed -ana`", {"jira", "other", "swapped", "deploys"}),
+        ("'closed -ana'", {"jira", "other", "swapped", "deploys"}),
+        ("‘closed -ana’", {"jira", "other", "swapped", "deploys"}),
+        ("closed ('at night' -ana)", {"jira"}),
+        ('"ben writes" -C++', {"sharp"}),
+        ('"deployed by -ana"', {"swapped"}),
+        ("""'closed "of Oslo" -ana'""", {"jira", "other", "swapped", "deploys", "cold"}),
+        ("closed the ships' -ana 'nights'", {"jira"}),
+        ("ana's release -ana and ben's", {"hamlet", "jira", "sharp", "plus"}),
+        ("`release -ana", {"hamlet"}),
     ],
 )
 def test_quotes_require_and_minus_excludes(
@@ -325,8 +336,7 @@ def test_a_phrase_is_looked_up_in_the_index(connection: Connection) -> None:
 
 
 SYNTAX = st.lists(
-    st.sampled_from(['"', "-", " ", "ana", "\\", "'", "日本", "a-b", ".", "(", "*", "+", "é", "“"])
-    | ANYTHING,
+    st.sampled_from([*"\"-\\'`.(*+é“", " ", "ana", "日本", "a-b"]) | ANYTHING,
     max_size=12,
 ).map("".join)
 

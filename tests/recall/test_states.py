@@ -317,6 +317,30 @@ def test_prefer_has_an_order_of_its_own(connection: Connection, prefer: str, ord
     assert {row.variant_of for row in rows(connection, prefer=prefer)} == {None}
 
 
+@pytest.mark.parametrize(
+    ("at", "names", "query", "order"),
+    [
+        # Loaded at once, and told apart by the question, or not.
+        ("2024-01-01T00:10Z", [], "red harbour by the old mill now?", "red blue"),
+        ("2024-01-01T00:10Z", [], "harbour by the old mill now?", "blue red"),
+        ("2024-01-01T00:10Z", ["Ana"], "red harbour by the old mill now?", "blue red"),
+        # Two years apart, with most words of the question, none, or few.
+        (NEW, [], "red harbour by the old mill now?", "blue red"),
+        (NEW, [], "haven now?", "blue red"),
+        (NEW, [], "red harbour now?", "red blue"),
+        (NEW, ["Ana"], "red harbour now?", "blue red"),
+    ],
+)
+def test_without_entities_the_question_says_what_prefer_orders(
+    connection: Connection, at: str, names: list[str], query: str, order: str
+) -> None:
+    red = fact("red", "2024-01-01T00:00Z", entities=names)
+    blue = fact("blue", at, 0.1, entities=names)
+    fill(connection, *({**one, "text": one["text"] + " by the old mill"} for one in (red, blue)))
+
+    assert colours(connection, query, prefer="latest") == order
+
+
 def test_the_latest_asked_for_is_that_up_to_the_end_of_the_window(connection: Connection) -> None:
     fill(connection, *STATES)
 
