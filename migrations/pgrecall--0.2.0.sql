@@ -18226,14 +18226,10 @@ begin
                  where  x.bank_id = (request.bank).bank_id and x.memory_id = u.id
                  limit  100) as relations,
            u.score >= 0.5 * scores[1] as is_good,
-           w.words >= 0.45 * max(w.words) over () as is_worded,
            pgrecall_internal._trust(sources, m.source_id) as trust,
            pgrecall_internal._began_at(m.occurred, m.mentioned_at) as at
-    from   unnest(ids[1:50], scores[1:50], shares[1:50], surplus[1:50])
-             with ordinality as u(id, score, arms, is_surplus, n)
-    cross  join lateral (
-      select coalesce((u.arms #>> '{lexical,score}')::double precision, 0) as words
-    ) as w
+    from   unnest(ids[1:50], scores[1:50], surplus[1:50])
+             with ordinality as u(id, score, is_surplus, n)
     cross  join lateral (
       select x.lexical_weights, x.occurred, x.mentioned_at, x.source_id
       from   pgrecall.memory x
@@ -18268,12 +18264,10 @@ begin
     from   row r
     cross  join best b
     where  (r.entities && b.subject
-            -- Facts without entities, and often without times, are of one subject by the question.
-            or b.entities = '{}' and (
-                 r.n = b.n
-                 or r.is_worded and (
-                      r.n = any (b.untold)
-                      or r.at not between b.at - interval '1 hour' and b.at + interval '1 hour')))
+            -- The times of facts loaded at once say nothing.
+            or b.entities = '{}'
+               and (r.n = b.n or r.n = any (b.untold)
+                    or r.at not between b.at - interval '1 hour' and b.at + interval '1 hour'))
       and  (r.relations && b.relations
             or r.is_good
                and pgrecall_internal._is_alike(
@@ -18295,13 +18289,12 @@ $$;
 comment on function pgrecall_internal._preferred_order is
 'The order of an answer with option prefer: positions in ids, which are in order of falling '
 'scores. The subject is the entities that the query names, or where no row mentions these, all '
-'entities of the best row. Where it has none, rows with 0.45 of the best score of words are about '
-'it, but of those from within an hour of the best row, as facts loaded without times are, only '
-'what the question does not tell apart from it. Of the rows about the subject, those that belong '
-'to the best of them are ordered by trust, then by time: rows with three tenths of the best score '
-'that state the same relation from the same entity, and rows with half of it that are similar '
-'(embeddings, on the scale of the bank, 0.8; cosine of BM25 weights 0.4). The others keep their '
-'places.';
+'entities of the best row. Where it has none, all rows are about it, but of those from within an '
+'hour of the best row, as facts loaded without times are, only what the question does not tell '
+'apart from it. Of the rows about the subject, those that belong to the best of them are ordered '
+'by trust, then by time: rows with three tenths of the best score that state the same relation '
+'from the same entity, and rows with half of it that are similar (embeddings, on the scale of the '
+'bank, 0.8; cosine of BM25 weights 0.4). The others keep their places.';
 
 create or replace function pgrecall_internal._settled_states(
   request pgrecall_internal.request, sources jsonb, first integer, inout ids bigint[],
