@@ -524,9 +524,9 @@ comment on column pgrecall.embedding.model is
 'Model that made it; empty when the caller named none.';
 comment on column pgrecall.embedding.kind is
 'text: of the fact itself, or as much of it as the model reads. part: of what follows in a longer '
-'one. question: of a question that the fact answers. relation: of the words of a kind of relation '
-'that the fact states, one row for each kind of a bank. usage: the mean of these words and of the '
-'facts that state the kind.';
+'one, or of it with its heading. question: of a question that the fact answers. relation: of the '
+'words of a kind of relation that the fact states, one row for each kind of a bank. usage: the '
+'mean of these words and of the facts that state the kind.';
 comment on column pgrecall.embedding.ordinal is
 'Number of the part, the question or the kind of relation among those of one fact, from 0.';
 comment on column pgrecall.embedding.fact_type is
@@ -14646,9 +14646,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._parts_field is
-'Field parts of a fact: embeddings of the parts of its text behind what the model reads, those of '
-'the bank''s own model (is_own), or by the name of their model, {"model": [...]}. Errors: RC003, '
-'RC004, RC006.';
+'Field parts of a fact: embeddings of what follows in a long text, or of it with its heading, '
+'those of the bank''s own model (is_own), or by the name of their model, {"model": [...]}. Errors: '
+'RC003, RC004, RC006.';
 
 create or replace function pgrecall_internal._read_embeddings(
   bank pgrecall.bank, embeddings jsonb)
@@ -15760,11 +15760,11 @@ comment on function pgrecall.retain is
 'fact_key, source_id, tags, metadata, occurred ("2026-03-05", a timestamp or [start, end]), '
 'mentioned_at, confidence, proof_count (1), expires_at, entities, relations, links, questions, '
 'embedding, embeddings ({"model": embedding}), tokens (token vectors in base64, or {"model": '
-'tokens}), parts (embeddings of what follows in a text that is longer than the model reads, or '
-'{"model": parts}). All or nothing. A person''s first or last name means who has it in full, '
-'whichever comes first, if a fact gives the kind: {"name", "kind": "person", "aliases"}. A fact '
-'that is already stored is not stored again, but a greater proof_count and a new expires_at are '
-'kept. Returns one row per fact, in order; index counts from 0. model names the model of the '
+'tokens}), parts (further embeddings of the text: of what follows in a long one, or with its '
+'heading; or {"model": parts}). All or nothing. A person''s first or last name means who has it in '
+'full, whichever comes first, if a fact gives the kind: {"name", "kind": "person", "aliases"}. A '
+'fact that is already stored is not stored again, but a greater proof_count and a new expires_at '
+'are kept. Returns one row per fact, in order; index counts from 0. model names the model of the '
 'embeddings. Embeddings of the bank''s model and of the one that it is being re-embedded with are '
 'stored, others are not. link => ''deferred'' leaves temporal links to link_pending(). replace '
 'says which older facts a fact ends, at the time it was said: none, those of its fact_key (key), '

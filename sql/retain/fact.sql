@@ -202,9 +202,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._parts_field is
-'Field parts of a fact: embeddings of the parts of its text behind what the model reads, those of '
-'the bank''s own model (is_own), or by the name of their model, {"model": [...]}. Errors: RC003, '
-'RC004, RC006.';
+'Field parts of a fact: embeddings of what follows in a long text, or of it with its heading, '
+'those of the bank''s own model (is_own), or by the name of their model, {"model": [...]}. Errors: '
+'RC003, RC004, RC006.';
 
 create or replace function pgrecall_internal._read_embeddings(
   bank pgrecall.bank, embeddings jsonb)

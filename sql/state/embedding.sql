@@ -30,9 +30,9 @@ comment on column pgrecall.embedding.model is
 'Model that made it; empty when the caller named none.';
 comment on column pgrecall.embedding.kind is
 'text: of the fact itself, or as much of it as the model reads. part: of what follows in a longer '
-'one. question: of a question that the fact answers. relation: of the words of a kind of relation '
-'that the fact states, one row for each kind of a bank. usage: the mean of these words and of the '
-'facts that state the kind.';
+'one, or of it with its heading. question: of a question that the fact answers. relation: of the '
+'words of a kind of relation that the fact states, one row for each kind of a bank. usage: the '
+'mean of these words and of the facts that state the kind.';
 comment on column pgrecall.embedding.ordinal is
 'Number of the part, the question or the kind of relation among those of one fact, from 0.';
 comment on column pgrecall.embedding.fact_type is

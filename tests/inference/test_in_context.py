@@ -13,7 +13,7 @@ from pgrecall import PackagedEmbedder, Recall
 from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.evaluation.measure import CachedEmbedder
 from pgrecall.inference.embedders import CONTEXT_TOKENS
-from pgrecall.inference.late_interaction import tokens_of
+from pgrecall.inference.late_interaction import parts_of, tokens_of
 from toys import toy_embed
 
 REPLY = "Yes, twice, and I would go again."
@@ -139,13 +139,15 @@ def test_the_tokens_of_a_context_are_compared_too() -> None:
         ("port " * 40, False),
     ],
 )
-def test_a_heading_is_read_as_the_beginning_of_its_passage(context: str, is_heading: bool) -> None:
+def test_a_passage_has_a_part_that_begins_with_its_heading(context: str, is_heading: bool) -> None:
     text = "It is 9090."
 
-    both = array(alone(text)) + array(alone(f"{context.strip()}: {text}"))
+    [read] = DEFAULT_EMBEDDER.embed_in_context([text], [context])
+    [begun] = DEFAULT_EMBEDDER.embed_documents([f"{context.strip()}: {text}"])
 
-    expected = pytest.approx(both / (both @ both) ** 0.5, abs=1e-6)
-    assert (array(in_context(text, context)) == expected) is is_heading
+    assert ([*read] == alone(text)) is is_heading
+    assert [[*part] for part in parts_of(read)] == ([[*begun]] if is_heading else [])
+    assert (stored(read) == stored(begun)) is is_heading
 
 
 def test_only_the_first_tokens_of_a_context_are_read() -> None:

