@@ -415,7 +415,7 @@ def test_transactions_that_bring_new_words_do_not_deadlock(
     database: str, bank: Connection, words: str
 ) -> None:
     recall = Recall(bank, reranker=None)
-    recall.retain("b", ["The model of the bank is known."])
+    recall.retain("b", [f"Known {n}" for n in range(40)])  # enough not to be counted anew
     barrier = Barrier(2, timeout=DEADLINE_S)
 
     def writer(connection: Connection, n: int) -> None:
@@ -426,9 +426,10 @@ def test_transactions_that_bring_new_words_do_not_deadlock(
         )
         with connection.transaction():
             inside = Recall(connection, reranker=None)
-            inside.retain("b", [{"text": f"first {n}", "entities": [short]}])
-            barrier.wait()
-            inside.retain("b", [{"text": f"second {n}", **second}])
+            inside.retain("b", [f"first {n}"])
+            barrier.wait()  # both have written before one wants the bank for itself
+            inside.retain("b", [{"text": f"second {n}", "entities": [short]}])
+            inside.retain("b", [{"text": f"third {n}", **second}])
 
     together(database, writer, 2)
 
