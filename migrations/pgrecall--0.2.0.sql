@@ -13412,6 +13412,23 @@ comment on function pgrecall_internal._read_message is
 'content for text, name for speaker, the roles developer (system) and function (tool). Errors: '
 'RC003.';
 
+create or replace function pgrecall_internal._read_messages(messages jsonb)
+returns pgrecall_internal.message_row[]
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  perform pgrecall_internal._check_array('messages', messages);
+  return array(
+    select pgrecall_internal._read_message(m.value, m.n::integer - 1)
+    from   jsonb_array_elements(messages) with ordinality as m(value, n)
+    order  by m.n
+  );
+end;
+$$;
+comment on function pgrecall_internal._read_messages is
+'The messages of an array, in order. Errors: RC003 naming message and field.';
+
 create or replace function pgrecall_internal._refresh_neighbour_weights(
   bank pgrecall.bank, message_ids bigint[], average_length double precision)
 returns void
@@ -13535,12 +13552,7 @@ declare
   new_ids      bigint[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
-  perform pgrecall_internal._check_array('messages', messages);
-  message_rows := array(
-    select pgrecall_internal._read_message(m.value, m.n::integer - 1)
-    from   jsonb_array_elements(messages) with ordinality as m(value, n)
-    order  by m.n
-  );
+  message_rows := pgrecall_internal._read_messages(messages);
   if locked.message_context_weight = 0 then
     locked := pgrecall_internal._shared_bank(bank);
   end if;
@@ -13628,12 +13640,7 @@ declare
   message_rows pgrecall_internal.message_row[];
 begin
   perform pgrecall_internal._bank(bank);
-  perform pgrecall_internal._check_array('messages', messages);
-  message_rows := array(
-    select pgrecall_internal._read_message(m.value, m.n::integer - 1)
-    from   jsonb_array_elements(messages) with ordinality as m(value, n)
-    order  by m.n
-  );
+  message_rows := pgrecall_internal._read_messages(messages);
   return query
   select r.n - 1, s.id,
          s.id is null and row_number() over (partition by r.content_hash order by r.n) = 1
@@ -14582,6 +14589,15 @@ comment on function pgrecall_internal._vector is
 'The embedding of a fact or question for a model: under its name in embeddings; for the bank''s '
 'own model (is_own) also field embedding, which takes precedence. Null: none.';
 
+create or replace function pgrecall_internal._made_by(value jsonb, model text, is_own boolean)
+returns jsonb
+language sql immutable parallel safe
+return nullif(case when jsonb_typeof(value) = 'object' then value -> model
+                   when is_own then value end, 'null');
+comment on function pgrecall_internal._made_by is
+'What a model made, of a field that holds it by the name of the model, or that of the bank''s own '
+'model (is_own) as it is. Null: none.';
+
 create or replace function pgrecall_internal._tokens_field(
   place text, item jsonb, model text, is_own boolean)
 returns bytea
@@ -14589,14 +14605,9 @@ language plpgsql immutable parallel unsafe
 set search_path from current
 as $$
 declare
-  value  jsonb := nullif(item -> 'tokens', 'null');
+  value  jsonb := pgrecall_internal._made_by(item -> 'tokens', model, is_own);
   tokens bytea;
 begin
-  if jsonb_typeof(value) = 'object' then
-    value := nullif(value -> model, 'null');
-  elsif not is_own then
-    value := null;
-  end if;
   if value is null then
     return null;
   end if;
@@ -14626,13 +14637,8 @@ language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
-  value jsonb := nullif(item -> 'parts', 'null');
+  value jsonb := pgrecall_internal._made_by(item -> 'parts', bank.embedding_model, is_own);
 begin
-  if jsonb_typeof(value) = 'object' then
-    value := nullif(value -> bank.embedding_model, 'null');
-  elsif not is_own then
-    value := null;
-  end if;
   if jsonb_array_length(pgrecall_internal._array_field(place || '.parts', value)) > 1000 then
     perform pgrecall_internal._raise_invalid_field(
       place || '.parts', format('%s parts are more than 1000', jsonb_array_length(value)),

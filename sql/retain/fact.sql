@@ -138,6 +138,15 @@ comment on function pgrecall_internal._vector is
 'The embedding of a fact or question for a model: under its name in embeddings; for the bank''s '
 'own model (is_own) also field embedding, which takes precedence. Null: none.';
 
+create or replace function pgrecall_internal._made_by(value jsonb, model text, is_own boolean)
+returns jsonb
+language sql immutable parallel safe
+return nullif(case when jsonb_typeof(value) = 'object' then value -> model
+                   when is_own then value end, 'null');
+comment on function pgrecall_internal._made_by is
+'What a model made, of a field that holds it by the name of the model, or that of the bank''s own '
+'model (is_own) as it is. Null: none.';
+
 create or replace function pgrecall_internal._tokens_field(
   place text, item jsonb, model text, is_own boolean)
 returns bytea
@@ -145,14 +154,9 @@ language plpgsql immutable parallel unsafe
 set search_path from current
 as $$
 declare
-  value  jsonb := nullif(item -> 'tokens', 'null');
+  value  jsonb := pgrecall_internal._made_by(item -> 'tokens', model, is_own);
   tokens bytea;
 begin
-  if jsonb_typeof(value) = 'object' then
-    value := nullif(value -> model, 'null');
-  elsif not is_own then
-    value := null;
-  end if;
   if value is null then
     return null;
   end if;
@@ -182,13 +186,8 @@ language plpgsql stable parallel unsafe
 set search_path from current
 as $$
 declare
-  value jsonb := nullif(item -> 'parts', 'null');
+  value jsonb := pgrecall_internal._made_by(item -> 'parts', bank.embedding_model, is_own);
 begin
-  if jsonb_typeof(value) = 'object' then
-    value := nullif(value -> bank.embedding_model, 'null');
-  elsif not is_own then
-    value := null;
-  end if;
   if jsonb_array_length(pgrecall_internal._array_field(place || '.parts', value)) > 1000 then
     perform pgrecall_internal._raise_invalid_field(
       place || '.parts', format('%s parts are more than 1000', jsonb_array_length(value)),

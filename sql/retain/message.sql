@@ -142,6 +142,23 @@ comment on function pgrecall_internal._read_message is
 'content for text, name for speaker, the roles developer (system) and function (tool). Errors: '
 'RC003.';
 
+create or replace function pgrecall_internal._read_messages(messages jsonb)
+returns pgrecall_internal.message_row[]
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  perform pgrecall_internal._check_array('messages', messages);
+  return array(
+    select pgrecall_internal._read_message(m.value, m.n::integer - 1)
+    from   jsonb_array_elements(messages) with ordinality as m(value, n)
+    order  by m.n
+  );
+end;
+$$;
+comment on function pgrecall_internal._read_messages is
+'The messages of an array, in order. Errors: RC003 naming message and field.';
+
 create or replace function pgrecall_internal._refresh_neighbour_weights(
   bank pgrecall.bank, message_ids bigint[], average_length double precision)
 returns void
@@ -265,12 +282,7 @@ declare
   new_ids      bigint[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
-  perform pgrecall_internal._check_array('messages', messages);
-  message_rows := array(
-    select pgrecall_internal._read_message(m.value, m.n::integer - 1)
-    from   jsonb_array_elements(messages) with ordinality as m(value, n)
-    order  by m.n
-  );
+  message_rows := pgrecall_internal._read_messages(messages);
   if locked.message_context_weight = 0 then
     locked := pgrecall_internal._shared_bank(bank);
   end if;
@@ -358,12 +370,7 @@ declare
   message_rows pgrecall_internal.message_row[];
 begin
   perform pgrecall_internal._bank(bank);
-  perform pgrecall_internal._check_array('messages', messages);
-  message_rows := array(
-    select pgrecall_internal._read_message(m.value, m.n::integer - 1)
-    from   jsonb_array_elements(messages) with ordinality as m(value, n)
-    order  by m.n
-  );
+  message_rows := pgrecall_internal._read_messages(messages);
   return query
   select r.n - 1, s.id,
          s.id is null and row_number() over (partition by r.content_hash order by r.n) = 1
