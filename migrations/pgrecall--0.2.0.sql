@@ -14196,6 +14196,53 @@ comment on function pgrecall.reembed_pending is
 'memory_id of a batch as the next from_id; a call from 0 also finds what was stored meanwhile. '
 'Errors: RC001, RC014 the bank is not being re-embedded, 22023.';
 
+create or replace function pgrecall_internal._store_anew(
+  bank pgrecall.bank, made_before text, embeddings jsonb)
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  own_model text := coalesce(bank.embedding_model, '');
+  stored    bigint;
+begin
+  -- Memories forgotten in the meantime are skipped.
+  with stored as (
+    insert into pgrecall.embedding as s
+           (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text, tokens)
+    select distinct on (i.memory_id, i.kind, i.ordinal)
+           bank.bank_id, i.memory_id, own_model, i.kind, i.ordinal, e.fact_type,
+           i.embedding, e.text, i.tokens
+    from   pgrecall_internal._read_embeddings(bank, embeddings) as i
+    cross  join lateral (
+      select x.fact_type, x.text
+      from   pgrecall.embedding x
+      where  x.bank_id = bank.bank_id and x.memory_id = i.memory_id and x.model = made_before
+        and  x.kind = i.kind and x.ordinal = i.ordinal
+      limit  1
+    ) as e
+    order  by i.memory_id, i.kind, i.ordinal, i.n desc
+    on conflict on constraint embedding_pkey do update
+    set embedding = excluded.embedding, tokens = excluded.tokens
+    returning 1
+  )
+  select count(*) into stored from stored;
+  delete from pgrecall.embedding e
+  where  e.bank_id = bank.bank_id and e.model = own_model and e.kind = 'part'
+    and  e.memory_id in (select i.memory_id
+                         from   pgrecall_internal._read_embeddings(bank, embeddings) as i
+                         where  i.kind = 'text');
+  if embeddings @? '$[*].parts' then
+    perform pgrecall_internal._store_parts(bank, embeddings);
+  end if;
+  return stored;
+end;
+$$;
+comment on function pgrecall_internal._store_anew is
+'Stores embeddings of the model of a bank for what another, or the same, model embedded before, '
+'with their parts in place of those stored; returns how many.';
+
 create or replace function pgrecall.reembed_store(bank text, model text, embeddings jsonb)
 returns bigint
 language plpgsql volatile parallel unsafe
@@ -14217,31 +14264,8 @@ begin
   end if;
   perform pgrecall_internal._check_embedded(embeddings, 'reembed_pending()');
 
-  -- Memories forgotten in the meantime are skipped.
-  with stored as (
-    insert into pgrecall.embedding as s
-           (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text, tokens)
-    select distinct on (i.memory_id, i.kind, i.ordinal)
-           reembed_store.bank, i.memory_id, locked.next_model, i.kind, i.ordinal, e.fact_type,
-           i.embedding, e.text, i.tokens
-    from   pgrecall_internal._read_embeddings(next, embeddings) as i
-    cross  join lateral (
-      select x.fact_type, x.text
-      from   pgrecall.embedding x
-      where  x.bank_id = reembed_store.bank and x.memory_id = i.memory_id
-        and  x.model = coalesce(locked.embedding_model, '')
-        and  x.kind = i.kind and x.ordinal = i.ordinal
-      limit  1
-    ) as e
-    order  by i.memory_id, i.kind, i.ordinal, i.n desc
-    on conflict on constraint embedding_pkey do update
-    set embedding = excluded.embedding, tokens = excluded.tokens
-    returning 1
-  )
-  select count(*) into stored from stored;
-  if embeddings @? '$[*].parts' then
-    perform pgrecall_internal._store_parts(next, embeddings);
-  end if;
+  stored := pgrecall_internal._store_anew(
+              next, coalesce(locked.embedding_model, ''), embeddings);
   return stored;
 end;
 $$;
@@ -16839,6 +16863,64 @@ comment on function pgrecall.embed_store is
 'embedding unless they lack tokens that are given; then only the tokens are stored. Relations and '
 'names alone stay pending where the transaction has written and others write into the bank. '
 'Errors: RC001, RC003, RC004, RC005 another model, RC006.';
+
+create or replace function pgrecall.embedded_texts(
+  bank text, from_id bigint default 0, batch_size integer default 1000)
+returns setof pgrecall.pending_text
+language plpgsql stable parallel safe rows 1000
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  own_model text := coalesce((pgrecall_internal._bank(bank)).embedding_model, '');
+begin
+  perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
+  return query
+  select m.memory_id, e.kind, e.ordinal, coalesce(e.text, m.text),
+         case when e.kind = 'text' then m.context end
+  from (
+    select x.memory_id, x.text, x.context
+    from   pgrecall.memory x
+    where  x.bank_id = embedded_texts.bank and x.memory_id >= embedded_texts.from_id
+    order  by x.memory_id
+    limit  batch_size
+  ) as m
+  cross  join lateral (
+    select y.kind, y.ordinal, y.text
+    from   pgrecall.embedding y
+    where  y.bank_id = embedded_texts.bank and y.memory_id = m.memory_id and y.model = own_model
+      and  (y.kind = 'text' or y.kind = 'question' and y.text is not null)
+    order  by y.kind desc, y.ordinal
+    limit  all
+  ) as e
+  order  by m.memory_id, e.kind desc, e.ordinal;
+end;
+$$;
+comment on function pgrecall.embedded_texts is
+'Texts that have an embedding of the bank''s model: of at most batch_size memories from from_id on '
+'and of the questions that they answer, in order of memory_id. Pass embeddings of them to '
+'embed_again(). Errors: RC001, 22023.';
+
+create or replace function pgrecall.embed_again(bank text, embeddings jsonb, model text)
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+as $$
+declare
+  locked pgrecall.bank := pgrecall_internal._shared_bank(bank);
+begin
+  perform pgrecall_internal._check_embedded(embeddings, 'embedded_texts()');
+  perform pgrecall_internal._checked_embedding(locked, 'embeddings', null, model);
+  return pgrecall_internal._store_anew(
+           locked, coalesce(locked.embedding_model, ''), embeddings);
+end;
+$$;
+comment on function pgrecall.embed_again is
+'Replaces embeddings of texts that embedded_texts() listed by others of the same model, in place, '
+'as when a later version of it reads more of a text: an array of {"memory_id", "kind", "ordinal", '
+'"embedding", "tokens", "parts"}; kind is text and ordinal 0 when left out. Returns how many it '
+'stored; what has no embedding is skipped. Errors: RC001, RC003, RC004, RC005 another model, '
+'RC006.';
 
 -- retain/transfer.sql
 -- Copies of whole banks: within a database, and as rows of JSON from one to another.

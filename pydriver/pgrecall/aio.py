@@ -1702,6 +1702,7 @@ class AsyncRecall:
         *,
         batch_size: int = EMBED_BATCH,
         from_id: int = 0,
+        again: bool = False,
         progress: Progress | None = None,
     ) -> int:
         """Embed memories without an embedding, such as those retained in SQL.
@@ -1714,6 +1715,8 @@ class AsyncRecall:
             bank: Name of an existing bank.
             batch_size: Texts per batch, at least 1.
             from_id: Only memories from this id on.
+            again: Embed what has an embedding anew, too, as when a later version of the embedder
+                reads more of a text, such as the end of a long one. The bank stays searchable.
             progress: Called with the number of further texts embedded.
 
         Returns:
@@ -1727,6 +1730,7 @@ class AsyncRecall:
 
         """
         check_given(progress=progress)
+        check_type("again", again, bool)
         settings = await self._settings_for(bank)
         embedder = settings.embedder
         if embedder is None:
@@ -1734,15 +1738,15 @@ class AsyncRecall:
                 "the client has no embedder", hint="Make it with embedder=..., not None."
             )
         done = 0
-        lists = [calls.retain.embed_pending]
-        lists += [calls.retain.tokens_pending] if makes_tokens(embedder) else []
-        for pending in lists:
+        lists = [(calls.retain.embedded_texts, calls.retain.embed_again)] if again else []
+        lists += [(calls.retain.embed_pending, calls.retain.embed_store)]
+        if makes_tokens(embedder):
+            lists += [(calls.retain.tokens_pending, calls.retain.embed_store)]
+        for pending, store in lists:
             start = from_id
             while texts := await self._run(pending(bank, from_id=start, batch_size=batch_size)):
                 vectors = await _compute(pending_vectors, embedder, texts)
-                call = calls.retain.embed_store(
-                    bank, model=embedder.model, texts=texts, vectors=vectors
-                )
+                call = store(bank, model=embedder.model, texts=texts, vectors=vectors)
                 done += await self._run(call)
                 start = texts[-1].memory_id + 1
                 if progress:

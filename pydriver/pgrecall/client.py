@@ -1677,6 +1677,7 @@ class Recall:
         *,
         batch_size: int = EMBED_BATCH,
         from_id: int = 0,
+        again: bool = False,
         progress: Progress | None = None,
     ) -> int:
         """Embed memories without an embedding, such as those retained in SQL.
@@ -1689,6 +1690,8 @@ class Recall:
             bank: Name of an existing bank.
             batch_size: Texts per batch, at least 1.
             from_id: Only memories from this id on.
+            again: Embed what has an embedding anew, too, as when a later version of the embedder
+                reads more of a text, such as the end of a long one. The bank stays searchable.
             progress: Called with the number of further texts embedded.
 
         Returns:
@@ -1702,6 +1705,7 @@ class Recall:
 
         """
         check_given(progress=progress)
+        check_type("again", again, bool)
         settings = self._settings_for(bank)
         embedder = settings.embedder
         if embedder is None:
@@ -1709,15 +1713,15 @@ class Recall:
                 "the client has no embedder", hint="Make it with embedder=..., not None."
             )
         done = 0
-        lists = [calls.retain.embed_pending]
-        lists += [calls.retain.tokens_pending] if makes_tokens(embedder) else []
-        for pending in lists:
+        lists = [(calls.retain.embedded_texts, calls.retain.embed_again)] if again else []
+        lists += [(calls.retain.embed_pending, calls.retain.embed_store)]
+        if makes_tokens(embedder):
+            lists += [(calls.retain.tokens_pending, calls.retain.embed_store)]
+        for pending, store in lists:
             start = from_id
             while texts := self._run(pending(bank, from_id=start, batch_size=batch_size)):
                 vectors = _compute(pending_vectors, embedder, texts)
-                call = calls.retain.embed_store(
-                    bank, model=embedder.model, texts=texts, vectors=vectors
-                )
+                call = store(bank, model=embedder.model, texts=texts, vectors=vectors)
                 done += self._run(call)
                 start = texts[-1].memory_id + 1
                 if progress:

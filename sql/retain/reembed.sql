@@ -165,6 +165,53 @@ comment on function pgrecall.reembed_pending is
 'memory_id of a batch as the next from_id; a call from 0 also finds what was stored meanwhile. '
 'Errors: RC001, RC014 the bank is not being re-embedded, 22023.';
 
+create or replace function pgrecall_internal._store_anew(
+  bank pgrecall.bank, made_before text, embeddings jsonb)
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  own_model text := coalesce(bank.embedding_model, '');
+  stored    bigint;
+begin
+  -- Memories forgotten in the meantime are skipped.
+  with stored as (
+    insert into pgrecall.embedding as s
+           (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text, tokens)
+    select distinct on (i.memory_id, i.kind, i.ordinal)
+           bank.bank_id, i.memory_id, own_model, i.kind, i.ordinal, e.fact_type,
+           i.embedding, e.text, i.tokens
+    from   pgrecall_internal._read_embeddings(bank, embeddings) as i
+    cross  join lateral (
+      select x.fact_type, x.text
+      from   pgrecall.embedding x
+      where  x.bank_id = bank.bank_id and x.memory_id = i.memory_id and x.model = made_before
+        and  x.kind = i.kind and x.ordinal = i.ordinal
+      limit  1
+    ) as e
+    order  by i.memory_id, i.kind, i.ordinal, i.n desc
+    on conflict on constraint embedding_pkey do update
+    set embedding = excluded.embedding, tokens = excluded.tokens
+    returning 1
+  )
+  select count(*) into stored from stored;
+  delete from pgrecall.embedding e
+  where  e.bank_id = bank.bank_id and e.model = own_model and e.kind = 'part'
+    and  e.memory_id in (select i.memory_id
+                         from   pgrecall_internal._read_embeddings(bank, embeddings) as i
+                         where  i.kind = 'text');
+  if embeddings @? '$[*].parts' then
+    perform pgrecall_internal._store_parts(bank, embeddings);
+  end if;
+  return stored;
+end;
+$$;
+comment on function pgrecall_internal._store_anew is
+'Stores embeddings of the model of a bank for what another, or the same, model embedded before, '
+'with their parts in place of those stored; returns how many.';
+
 create or replace function pgrecall.reembed_store(bank text, model text, embeddings jsonb)
 returns bigint
 language plpgsql volatile parallel unsafe
@@ -186,31 +233,8 @@ begin
   end if;
   perform pgrecall_internal._check_embedded(embeddings, 'reembed_pending()');
 
-  -- Memories forgotten in the meantime are skipped.
-  with stored as (
-    insert into pgrecall.embedding as s
-           (bank_id, memory_id, model, kind, ordinal, fact_type, embedding, text, tokens)
-    select distinct on (i.memory_id, i.kind, i.ordinal)
-           reembed_store.bank, i.memory_id, locked.next_model, i.kind, i.ordinal, e.fact_type,
-           i.embedding, e.text, i.tokens
-    from   pgrecall_internal._read_embeddings(next, embeddings) as i
-    cross  join lateral (
-      select x.fact_type, x.text
-      from   pgrecall.embedding x
-      where  x.bank_id = reembed_store.bank and x.memory_id = i.memory_id
-        and  x.model = coalesce(locked.embedding_model, '')
-        and  x.kind = i.kind and x.ordinal = i.ordinal
-      limit  1
-    ) as e
-    order  by i.memory_id, i.kind, i.ordinal, i.n desc
-    on conflict on constraint embedding_pkey do update
-    set embedding = excluded.embedding, tokens = excluded.tokens
-    returning 1
-  )
-  select count(*) into stored from stored;
-  if embeddings @? '$[*].parts' then
-    perform pgrecall_internal._store_parts(next, embeddings);
-  end if;
+  stored := pgrecall_internal._store_anew(
+              next, coalesce(locked.embedding_model, ''), embeddings);
   return stored;
 end;
 $$;

@@ -1200,6 +1200,7 @@ def test_what_was_retained_without_an_embedding_gets_one(
 
     assert first[:2] == (0, 'embedded 2 facts in bank "b"\n')
     assert run("embed", bank)[1] == 'embedded 1 facts in bank "b"\n'
+    assert run("embed", bank, "--again")[1] == 'embedded 3 facts in bank "b"\n'
     assert "semantic" in run("recall", bank, "who is in charge of Atlas?")[1]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from numpy import array, linalg
 
-from pgrecall import Recall
+from pgrecall import ModelMismatch, Recall
 from pgrecall.embedders import DEFAULT_EMBEDDER
 from pgrecall.inference.late_interaction import Embedded, parts_of
 from sqlcalls import Connection, call, create, refused, retain, rows
@@ -30,6 +30,13 @@ class PartsToy:
 
 class NextToy(PartsToy):
     model = "toy-parts-2"
+
+
+class EarlierToy(PartsToy):
+    """The same model before it read in parts, of which it then knew the first two words."""
+
+    def embed(self, texts: Sequence[str]) -> list[Embedded]:
+        return [Embedded(one) for one in toy_embed([text[:9] for text in texts])]
 
 
 @pytest.fixture
@@ -152,3 +159,54 @@ def test_the_parts_of_a_passage_are_bounded() -> None:
     [long] = DEFAULT_EMBEDDER.embed_documents(["b " * 20_000])
 
     assert len(parts_of(long)) == 31
+
+
+def test_what_an_earlier_version_embedded_is_embedded_anew_where_asked(
+    connection: Connection,
+) -> None:
+    create(connection)
+    earlier = Recall(connection, embedder=EarlierToy(), reranker=None)
+    long = {"text": LONG, "questions": [{"text": "who leads Atlas"}]}
+    first, last = (one.memory_id for one in earlier.retain("b", [long, "Di left."]))
+    recall = Recall(connection, embedder=PartsToy(), reranker=None)
+    done: list[int] = []
+
+    assert (recall.embed_pending("b"), parts(connection)) == (0, [])
+    assert recall.embed_pending("b", again=True, batch_size=1, progress=done.append) == 3
+
+    assert done == [2, 1]
+    assert parts(connection) == PARTS
+    assert recall.embed_pending("b", again=True, from_id=last) == 1
+    text, question = (
+        json.loads(vector)
+        for (vector,) in rows(
+            connection,
+            "select embedding::text from pgrecall.embedding"
+            " where memory_id = %s and kind <> 'part' order by kind desc",
+            first,
+        )
+    )
+    assert text == pytest.approx(toy_embed(["Ana leads Atlas"])[0], abs=1e-2)
+    assert question == pytest.approx(toy_embed(["who leads Atlas"])[0], abs=1e-2)
+
+
+def test_embedded_anew_a_text_keeps_no_part_that_it_no_longer_has(
+    connection: Connection, recall: Recall
+) -> None:
+    recall.retain("b", [LONG])
+
+    assert Recall(connection, embedder=EarlierToy()).embed_pending("b", again=True) == 1
+
+    assert parts(connection) == []
+
+
+def test_another_model_embeds_nothing_anew(connection: Connection, recall: Recall) -> None:
+    recall.retain("b", [LONG])
+
+    with (
+        pytest.raises(ModelMismatch, match='"toy-parts", not "toy-parts-2"'),
+        connection.transaction(),
+    ):
+        Recall(connection, embedder=NextToy()).embed_pending("b", again=True)
+
+    assert parts(connection) == PARTS

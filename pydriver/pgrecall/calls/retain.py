@@ -146,6 +146,23 @@ def tokens_pending(
     )
 
 
+def embedded_texts(
+    bank: str, *, from_id: int, batch_size: int
+) -> Call[PendingText, list[PendingText]]:
+    """List texts that have an embedding."""
+    return call_records(
+        PendingText, "embedded_texts", {"bank": bank, "from_id": from_id, "batch_size": batch_size}
+    )
+
+
+def embed_again(
+    bank: str, *, model: str, texts: Sequence[PendingText], vectors: Iterable[object]
+) -> Call[int, int]:
+    """Replace embeddings by others of the same model."""
+    embeddings = embeddings_of(texts, vectors)
+    return call_value("embed_again", {"bank": bank, "embeddings": embeddings, "model": model})
+
+
 def embed_store(
     bank: str, *, model: str, texts: Sequence[PendingText], vectors: Iterable[object]
 ) -> Call[int, int]:

@@ -30,6 +30,7 @@ _LATE = 100_000  # ids that writers may hold before they commit
 def embed(options: SimpleNamespace, console: Console) -> int:
     """Embed facts without an embedding, once or continuously."""
     done = from_id = 0
+    again = options.again
     with (
         Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
         render.progress_bar(render.make_console(stderr=True)) as progress,
@@ -41,10 +42,15 @@ def embed(options: SimpleNamespace, console: Console) -> int:
             progress.advance(task, count)
 
         def step() -> None:
-            nonlocal done, from_id
+            nonlocal done, from_id, again
             done += recall.embed_pending(
-                options.bank, batch_size=options.batch_size, from_id=from_id, progress=advance
+                options.bank,
+                batch_size=options.batch_size,
+                from_id=from_id,
+                again=again,
+                progress=advance,
             )
+            again = False
             if options.watch:
                 # New facts have greater ids. Those of writers that commit late are found by the
                 # next run.
