@@ -5,10 +5,11 @@
 -- proportion to their weights. No mass is added, so that a hub spreads thin by itself, and nothing
 -- is cut off by its id. An entity that the question does not name, with n edges, gives a fact that
 -- mentions it 1 / n of its mass, from four edges on 4 / n of that: that facts share what many
--- mention says little. A flow below least_flow is not followed, nor are the edges of a node that
--- holds less than two (forward push: Andersen, Chung and Lang 2006), which bounds a step to
--- 1 / least_flow flows in a bank of any size. The score of a fact is the mass that arrives in it,
--- weighted by its path.
+-- mention says little. Where it names nobody, an entity that one of several hits mentions alone
+-- leads nowhere: what else the author of a message has said is seldom an answer. A flow below
+-- least_flow is not followed, nor are the edges of a node that holds less than two (forward push:
+-- Andersen, Chung and Lang 2006), which bounds a step to 1 / least_flow flows in a bank of any
+-- size. The score of a fact is the mass that arrives in it, weighted by its path.
 --
 -- What a question asks for conditions edges: a causal link in the direction that it asks for weighs
 -- a hundred times as much and costs no step of option graph_steps, and the relations that it asks
@@ -76,6 +77,9 @@ as $$
 declare
   least_flow constant double precision := pgrecall_internal._least_flow();
   decay      constant double precision := 0.7;
+  -- Seeds that a caller gives are no hits of a question.
+  is_crowd   constant boolean := entity_ids = '{}' and cardinality(hit_ids) > 1
+                                 and (request.query <> '' or request.embedding is not null);
   bank       constant text := (request.bank).bank_id;
   asked      record := pgrecall_internal._asked_edges(request);
   walked     record := pgrecall_internal._walked(
@@ -247,7 +251,10 @@ begin
              filter (where not t.is_entity) as fact_scores
     into   ids, are_entities, are_caused, unasked, masses, ways, fact_ids, fact_ways, fact_scores
     from (
-      select f.id, f.is_entity, f.is_caused, f.unasked, sum(f.flow) as mass,
+      select f.id, f.is_entity, f.is_caused, f.unasked,
+             -- Of n equal flows 1 - 1 / n counts.
+             sum(f.flow) * case when f.is_entity and is_crowd
+                                then 1 - sum(f.flow ^ 2) / sum(f.flow) ^ 2 else 1 end as mass,
              (array_agg(f.way order by f.flow desc))[1] as way
       from (
         select e.id, e.is_entity, e.is_caused, e.unasked + (not e.is_asked)::integer as unasked,

@@ -814,3 +814,25 @@ def test_causes_of_the_same_elsewhere_come_after_what_befell_who_is_named(
 
     assert first("Graz") == "Bo glued Q-1."
     assert first("Porto") == "A frog had got in."
+
+
+def test_what_else_the_author_of_one_of_several_hits_has_said_is_left_out(
+    connection: Connection,
+) -> None:
+    create(connection)
+    retain(
+        connection,
+        [
+            {"text": "The printer jams.", "entities": ["Ana", "Tray 2"]},
+            {"text": "The printer beeps.", "entities": ["Bo", "Tray 2"]},
+            {"text": "Thanks, see you!", "entities": ["Ana"]},
+            {"text": "Paper got damp.", "entities": ["Tray 2"]},
+        ],
+    )
+    authored, shared = "Thanks, see you!", "Paper got damp."
+
+    several = reached(connection, "the printer")
+    assert shared in several
+    assert authored not in several
+    assert authored in reached(connection, "what jams")
+    assert authored in reached(connection, "the printer and Ana")
