@@ -418,6 +418,23 @@ def test_what_a_fact_replaced_is_restored_row_for_row(bank: Connection) -> None:
     assert days(bank) == ["Friday", "Monday", "Tuesday"]
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_what_has_ended_is_not_superseded_later(bank: Connection, dry_run: bool) -> None:
+    (old,) = retain(bank, [window("Monday", "2024-01-01", expires_at="2024-02-01")])
+
+    (done,) = call(bank, "supersede", bank="b", memory_id=old, dry_run=dry_run)
+
+    assert str(done.valid_to)[:10] == "2024-02-01"
+    assert days(bank, "2024-03-01") == []
+
+
+def test_a_memory_does_not_end_at_infinity(bank: Connection) -> None:
+    (old,) = retain(bank, [PORTO])
+
+    with refused(bank, "22023", "at must be a time, not infinity", "holds until"):
+        call(bank, "supersede", bank="b", memory_id=old, at="infinity")
+
+
 def test_what_was_superseded_by_a_forgotten_memory_can_be_restored(bank: Connection) -> None:
     (old, new) = retain(bank, [window("Monday"), window("Friday")])
     call(bank, "supersede", bank="b", memory_id=old, superseded_by=new)
