@@ -5508,7 +5508,12 @@ returns jsonb
 language sql immutable parallel safe
 return case
   when (bank).quarantined = '{}' then (bank).source_trust
-  else (bank).source_trust || pgrecall_internal._untrusted((bank).quarantined)
+  -- Of "web:1" the longer name counts, and "web:*" may be in quarantine.
+  else ((bank).source_trust - array(
+         select k.name
+         from   jsonb_object_keys((bank).source_trust) as k(name)
+         where  pgrecall_internal._source((bank).quarantined, k.name) is not null))
+       || pgrecall_internal._untrusted((bank).quarantined)
 end;
 comment on function pgrecall_internal._sources is
 'The trust of the sources that a bank names, 0 for those in quarantine.';

@@ -414,6 +414,17 @@ def test_messages_of_a_source_in_quarantine_are_in_no_answer(bank: Connection) -
 # Who did what
 
 
+def test_trust_in_a_part_of_what_is_in_quarantine_lets_no_message_out(bank: Connection) -> None:
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {"forum:1": 0.8, "wiki": 0.9}})
+    said = [{"text": QUESTION, "session": name} for name in ("forum:1", "forum:2", "wiki")]
+    call(bank, "retain_messages", bank="b", messages=said)
+
+    call(bank, "quarantine", bank="b", source="forum:*")
+
+    found = call(bank, "hybrid_recall", bank="b", query=QUESTION)
+    assert [(row.source_id, row.trust) for row in found] == [("wiki", 0.9)]
+
+
 def test_a_row_says_who_stored_it_when_and_from_what(bank: Connection) -> None:
     (memory,) = retain(bank, [TRUTH])
 
