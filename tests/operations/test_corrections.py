@@ -267,6 +267,20 @@ def test_a_fact_that_has_expired_is_known_by_its_end_alone(bank: Connection) -> 
     assert retain(bank, [past | {"expires_at": "2025-01-01"}]) != [first]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_equal_facts_of_a_batch_are_one_memory_whichever_says_that_it_has_expired(
+    bank: Connection, order: int
+) -> None:
+    said = window("Monday", "2024-01-01")
+    batch = [said | {"expires_at": "2024-02-01"}, said][::order]
+
+    (first, second), again = retain(bank, batch), retain(bank, batch)
+
+    assert first == second is not None
+    assert again == [first, first]
+    assert [row[2] for row in spans(bank)] == ["2024-02-01"]
+
+
 def test_a_fact_expires_even_where_another_replaces_it_later(bank: Connection) -> None:
     retain(bank, [window("Monday", "2024-01-01", expires_at="2024-02-01")], replace="key")
     retain(bank, [window("Friday", "2024-03-01", expires_at="2024-04-01")], replace="key")
