@@ -506,6 +506,7 @@ def test_two_values_of_a_key_are_marked(bank: Connection) -> None:
     assert conflicts(bank, "deploy.window", as_of="2024-01-15") == {
         "The deploy window is Monday": None
     }
+    assert conflicts(bank, "deploy.window", as_of="infinity") == found
 
 
 @pytest.mark.parametrize(
