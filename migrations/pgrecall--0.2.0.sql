@@ -5496,24 +5496,24 @@ return (
 comment on function pgrecall_internal._source is
 'The key of sources that a source_id matches: its own name, else the longest prefix; null: none.';
 
-create or replace function pgrecall_internal._untrusted(quarantined jsonb)
+create or replace function pgrecall_internal._with_quarantined(sources jsonb, quarantined jsonb)
 returns jsonb
 language sql immutable parallel safe
-return (select jsonb_object_agg(k.name, 0) from jsonb_object_keys(quarantined) as k(name));
-comment on function pgrecall_internal._untrusted is
-'The trust of sources in quarantine, 0 for each.';
+-- Of "web:1" the longer name counts, and "web:*" may be in quarantine.
+return (sources - array(
+    select k.name
+    from   jsonb_object_keys(sources) as k(name)
+    where  pgrecall_internal._source(quarantined, k.name) is not null))
+  || (select jsonb_object_agg(k.name, 0) from jsonb_object_keys(quarantined) as k(name));
+comment on function pgrecall_internal._with_quarantined is
+'The trust of sources, 0 for those in quarantine.';
 
 create or replace function pgrecall_internal._sources(bank pgrecall.bank)
 returns jsonb
 language sql immutable parallel safe
 return case
   when (bank).quarantined = '{}' then (bank).source_trust
-  -- Of "web:1" the longer name counts, and "web:*" may be in quarantine.
-  else ((bank).source_trust - array(
-         select k.name
-         from   jsonb_object_keys((bank).source_trust) as k(name)
-         where  pgrecall_internal._source((bank).quarantined, k.name) is not null))
-       || pgrecall_internal._untrusted((bank).quarantined)
+  else pgrecall_internal._with_quarantined((bank).source_trust, (bank).quarantined)
 end;
 comment on function pgrecall_internal._sources is
 'The trust of the sources that a bank names, 0 for those in quarantine.';
@@ -5524,6 +5524,33 @@ language sql immutable parallel safe
 return case when sources = '{}' then 1 else coalesce(
   (sources ->> pgrecall_internal._source(sources, source_id))::double precision, 1) end;
 comment on function pgrecall_internal._trust is 'The trust of a source, 0 to 1; 1 unless named.';
+
+create or replace function pgrecall_internal._silent_sources(bank pgrecall.bank)
+returns jsonb
+language sql immutable parallel safe
+return case when pgrecall_internal._sources(bank) @? '$.* ? (@ == 0)'
+         then pgrecall_internal._sources(bank) else '{}' end;
+comment on function pgrecall_internal._silent_sources is
+'The trust of the sources that a bank names, where one of them has 0, as in quarantine. {}: none '
+'has, and no fact need be looked at for its source.';
+
+create or replace function pgrecall_internal._is_heard(
+  bank pgrecall.bank, sources jsonb, memory_id bigint)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return coalesce((
+    select pgrecall_internal._trust(sources, m.source_id) > 0
+    from   pgrecall.memory m
+    where  m.bank_id = bank.bank_id and m.memory_id = _is_heard.memory_id), true);
+end;
+$$;
+comment on function pgrecall_internal._is_heard is
+'Whether the source of a memory is trusted above 0; true of a message.';
 
 create or replace function pgrecall_internal._check_successors(
   bank text, memory_ids bigint[], successors bigint[], places integer[] default null)
@@ -10562,6 +10589,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   bank      constant text := (request.bank).bank_id;
+  silent    constant jsonb := pgrecall_internal._silent_sources(request.bank);
   -- The time that the question asks about: its window, else all of the past, else now.
   since     constant timestamptz := case
     when request.during is not null then coalesce(lower(request.during), '-infinity')
@@ -10645,6 +10673,7 @@ begin
                       then 1 else 0.3 end::double precision as weight
           from   pgrecall.memory m
           where  m.bank_id = bank and m.memory_id = r.memory_id and m.valid_from <= request.as_of
+            and  pgrecall_internal._trust(silent, m.source_id) > 0
           limit  1
         ) as f
         where  r.valid_from is null or r.valid_from <= greatest(request.as_of, until)
@@ -10734,6 +10763,8 @@ comment on function pgrecall_internal._walked is
 -- Likeness is no edge: what it leads to, the semantic arm finds, and spreading over it costs
 -- answers (bench/TRIED.md).
 --
+-- What a source says that is in no answer, by its trust or in quarantine, leads nowhere.
+--
 -- A path is a text of elements: fID for a fact, eID for an entity, >KIND:ID and <KIND:ID for a
 -- relation along and against its direction with the fact that states it, *cause and *effect for
 -- causal links.
@@ -10789,6 +10820,7 @@ declare
   least_flow constant double precision := pgrecall_internal._least_flow();
   decay      constant double precision := 0.7;
   bank       constant text := (request.bank).bank_id;
+  silent     constant jsonb := pgrecall_internal._silent_sources(request.bank);
   asked      record := pgrecall_internal._asked_edges(request);
   walked     record := pgrecall_internal._walked(
     request, asked.keys, asked.bits, hit_ids, hit_masses, entity_ids, entity_masses);
@@ -10942,6 +10974,7 @@ begin
         cross  join lateral (
           select from pgrecall.memory x
           where  x.bank_id = bank and x.memory_id = r.memory_id and x.valid_from <= request.as_of
+            and  pgrecall_internal._trust(silent, x.source_id) > 0
           limit  1
         ) as known
         where  r.valid_from is null or r.valid_from <= request.as_of
@@ -10973,6 +11006,8 @@ begin
                  as way
         from   edge e
         where  e.mass * e.weight / e.total >= least_flow
+          and  (silent = '{}' or e.is_entity
+                or pgrecall_internal._is_heard(request.bank, silent, e.id))
           -- An entity reached by the last step would lead nowhere.
           and  e.unasked + (not e.is_asked)::integer <= steps - e.is_entity::integer
       ) as f
@@ -11262,6 +11297,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   result pgrecall_internal.arm_result;
+  silent constant jsonb := pgrecall_internal._silent_sources(request.bank);
   search record;
 begin
   result.is_run := false;
@@ -11280,6 +11316,11 @@ begin
         request,
         (pgrecall_internal._call_arm('semantic', request, '{}', false)).hits
         || (pgrecall_internal._call_arm('lexical', request, '{}', false)).hits);
+    end if;
+    if silent <> '{}' then
+      before := array(
+        select h from unnest(before) as h
+        where  pgrecall_internal._is_heard(request.bank, silent, h.memory_id));
     end if;
     search := pgrecall_internal._graph_search(request, before);
     result.is_run := true;

@@ -411,6 +411,32 @@ def test_messages_of_a_source_in_quarantine_are_in_no_answer(bank: Connection) -
     assert recalled(bank, QUESTION) == []
 
 
+@pytest.mark.parametrize("is_trusted", [True, False])
+@pytest.mark.parametrize("is_link", [True, False], ids=["cause", "relation"])
+def test_no_path_leads_over_what_a_source_in_no_answer_says(
+    bank: Connection, is_link: bool, is_trusted: bool
+) -> None:
+    known = {"text": "Zed keeps the budget.", "entities": ["Zed"], "fact_key": "budget"}
+    rumour: dict[str, Any] = {"text": "Ana controls Zed.", "source_id": "forum:1"}
+    if is_link:
+        rumour |= {"entities": ["Ana"], "links": [{"kind": "causes", "to_key": "budget"}]}
+    else:
+        rumour |= {"relations": [{"from": "Ana", "kind": "controls", "to": "Zed"}]}
+    lunch = {"text": "Ana was at lunch.", "entities": ["Ana"]}
+    retain(bank, [known, lunch, rumour, *(f"filler {n}" for n in range(9))])
+    asked = "What came of Ana?" if is_link else "Whom does Ana control?"
+    before = call(bank, "hybrid_recall", bank="b", query=asked)
+
+    if is_trusted:
+        call(bank, "quarantine", bank="b", source="forum:*")
+    else:
+        call(bank, "configure_bank", bank="b", settings={"source_trust": {"forum:*": 0}})
+
+    after = call(bank, "hybrid_recall", bank="b", query=asked)
+    assert known["text"] in [row.text for row in before]
+    assert [(row.text, row.via) for row in after] == [(lunch["text"], None)]
+
+
 # Who did what
 
 
