@@ -181,8 +181,13 @@ begin
   if field in ('text', 'context', 'fact_type', 'fact_key') then
     return format('to_jsonb(%s)', as_text);
   elsif field = 'metadata' then
-    return format('jsonb_build_object(%L::text, %s)', name,
-                  case when is_own then as_text else value end);
+    return format('jsonb_build_object(%L::text, %s)', name, case
+      when is_own then as_text
+      -- What jsonb cannot hold, such as \u0000, stays text.
+      when of_type = 'json' then format(
+        'case when pg_input_is_valid(%1$s::text, ''jsonb'') then %1$s::jsonb '
+        'else to_jsonb(%1$s::text) end', value)
+      else value end);
   elsif field in ('entities', 'tags') then
     if of_type = 'jsonb' then
       return format('case coalesce(jsonb_typeof(%1$s), ''null'') when ''array'' then %1$s '

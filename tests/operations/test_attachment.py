@@ -326,6 +326,21 @@ def test_a_row_that_cannot_be_stored_keeps_no_other_waiting(bank: Connection) ->
     assert state(bank).failed == 0
 
 
+def test_json_that_jsonb_cannot_hold_is_read_as_text(bank: Connection) -> None:
+    held = ['{"a": [1.50, null]}', '{"a": "\\u0000"}', None]
+    bank.execute("create table note (id int primary key, body text default 'Said.', more json)")
+    for n, more in enumerate(held):
+        bank.execute("insert into note values (%s, default, %s)", [n, more])
+    fields = '{"metadata": ["more"]}'
+    attach(bank, relation="note", text="body", occurred=None, entities=[], fields=fields)
+
+    (done,) = call(bank, "sync_table", bank="b", relation="note")
+
+    assert done.added == 3
+    stored = "select metadata ->> 'more' from pgrecall.memory order by source_id"
+    assert column(bank, stored) == held
+
+
 def test_open_ends_and_arrays_of_any_shape_are_read(bank: Connection) -> None:
     bank.execute(
         """
