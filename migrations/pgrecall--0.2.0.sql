@@ -5496,19 +5496,24 @@ return (
 comment on function pgrecall_internal._source is
 'The key of sources that a source_id matches: its own name, else the longest prefix; null: none.';
 
-create or replace function pgrecall_internal._untrusted(quarantined jsonb)
+create or replace function pgrecall_internal._with_quarantined(sources jsonb, quarantined jsonb)
 returns jsonb
 language sql immutable parallel safe
-return (select jsonb_object_agg(k.name, 0) from jsonb_object_keys(quarantined) as k(name));
-comment on function pgrecall_internal._untrusted is
-'The trust of sources in quarantine, 0 for each.';
+-- Of "web:1" the longer name counts, and "web:*" may be in quarantine.
+return (sources - array(
+    select k.name
+    from   jsonb_object_keys(sources) as k(name)
+    where  pgrecall_internal._source(quarantined, k.name) is not null))
+  || (select jsonb_object_agg(k.name, 0) from jsonb_object_keys(quarantined) as k(name));
+comment on function pgrecall_internal._with_quarantined is
+'The trust of sources, 0 for those in quarantine.';
 
 create or replace function pgrecall_internal._sources(bank pgrecall.bank)
 returns jsonb
 language sql immutable parallel safe
 return case
   when (bank).quarantined = '{}' then (bank).source_trust
-  else (bank).source_trust || pgrecall_internal._untrusted((bank).quarantined)
+  else pgrecall_internal._with_quarantined((bank).source_trust, (bank).quarantined)
 end;
 comment on function pgrecall_internal._sources is
 'The trust of the sources that a bank names, 0 for those in quarantine.';
@@ -5519,6 +5524,33 @@ language sql immutable parallel safe
 return case when sources = '{}' then 1 else coalesce(
   (sources ->> pgrecall_internal._source(sources, source_id))::double precision, 1) end;
 comment on function pgrecall_internal._trust is 'The trust of a source, 0 to 1; 1 unless named.';
+
+create or replace function pgrecall_internal._silent_sources(bank pgrecall.bank)
+returns jsonb
+language sql immutable parallel safe
+return case when pgrecall_internal._sources(bank) @? '$.* ? (@ == 0)'
+         then pgrecall_internal._sources(bank) else '{}' end;
+comment on function pgrecall_internal._silent_sources is
+'The trust of the sources that a bank names, where one of them has 0, as in quarantine. {}: none '
+'has, and no fact need be looked at for its source.';
+
+create or replace function pgrecall_internal._is_heard(
+  bank pgrecall.bank, sources jsonb, memory_id bigint)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return coalesce((
+    select pgrecall_internal._trust(sources, m.source_id) > 0
+    from   pgrecall.memory m
+    where  m.bank_id = bank.bank_id and m.memory_id = _is_heard.memory_id), true);
+end;
+$$;
+comment on function pgrecall_internal._is_heard is
+'Whether the source of a memory is trusted above 0; true of a message.';
 
 create or replace function pgrecall_internal._check_successors(
   bank text, memory_ids bigint[], successors bigint[], places integer[] default null)
@@ -8283,7 +8315,9 @@ begin
         from   pgrecall.memory x
         where  x.bank_id = (request.bank).bank_id and x.fact_key is not null
           and  lower(pgrecall_internal._normalised(x.fact_key)) between k.key and k.key
-          and  coalesce(x.valid_to, 'infinity'::timestamptz) > request.as_of
+          -- As of infinity, too, an open end is later.
+          and  coalesce(x.valid_to, 'infinity'::timestamptz)
+                 > least(request.as_of, '294276-12-31')
         order  by lower(pgrecall_internal._normalised(x.fact_key))
         offset 0
       ) as m
@@ -10555,6 +10589,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   bank      constant text := (request.bank).bank_id;
+  silent    constant jsonb := pgrecall_internal._silent_sources(request.bank);
   -- The time that the question asks about: its window, else all of the past, else now.
   since     constant timestamptz := case
     when request.during is not null then coalesce(lower(request.during), '-infinity')
@@ -10638,6 +10673,7 @@ begin
                       then 1 else 0.3 end::double precision as weight
           from   pgrecall.memory m
           where  m.bank_id = bank and m.memory_id = r.memory_id and m.valid_from <= request.as_of
+            and  pgrecall_internal._trust(silent, m.source_id) > 0
           limit  1
         ) as f
         where  r.valid_from is null or r.valid_from <= greatest(request.as_of, until)
@@ -10728,6 +10764,8 @@ comment on function pgrecall_internal._walked is
 -- Likeness is no edge: what it leads to, the semantic arm finds, and spreading over it costs
 -- answers (bench/TRIED.md).
 --
+-- What a source says that is in no answer, by its trust or in quarantine, leads nowhere.
+--
 -- A path is a text of elements: fID for a fact, eID for an entity, >KIND:ID and <KIND:ID for a
 -- relation along and against its direction with the fact that states it, *cause and *effect for
 -- causal links.
@@ -10786,6 +10824,7 @@ declare
   is_crowd   constant boolean := entity_ids = '{}' and cardinality(hit_ids) > 1
                                  and (request.query <> '' or request.embedding is not null);
   bank       constant text := (request.bank).bank_id;
+  silent     constant jsonb := pgrecall_internal._silent_sources(request.bank);
   asked      record := pgrecall_internal._asked_edges(request);
   walked     record := pgrecall_internal._walked(
     request, asked.keys, asked.bits, hit_ids, hit_masses, entity_ids, entity_masses);
@@ -10939,6 +10978,7 @@ begin
         cross  join lateral (
           select from pgrecall.memory x
           where  x.bank_id = bank and x.memory_id = r.memory_id and x.valid_from <= request.as_of
+            and  pgrecall_internal._trust(silent, x.source_id) > 0
           limit  1
         ) as known
         where  r.valid_from is null or r.valid_from <= request.as_of
@@ -10973,6 +11013,8 @@ begin
                  as way
         from   edge e
         where  e.mass * e.weight / e.total >= least_flow
+          and  (silent = '{}' or e.is_entity
+                or pgrecall_internal._is_heard(request.bank, silent, e.id))
           -- An entity reached by the last step would lead nowhere.
           and  e.unasked + (not e.is_asked)::integer <= steps - e.is_entity::integer
       ) as f
@@ -11262,6 +11304,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   result pgrecall_internal.arm_result;
+  silent constant jsonb := pgrecall_internal._silent_sources(request.bank);
   search record;
 begin
   result.is_run := false;
@@ -11280,6 +11323,11 @@ begin
         request,
         (pgrecall_internal._call_arm('semantic', request, '{}', false)).hits
         || (pgrecall_internal._call_arm('lexical', request, '{}', false)).hits);
+    end if;
+    if silent <> '{}' then
+      before := array(
+        select h from unnest(before) as h
+        where  pgrecall_internal._is_heard(request.bank, silent, h.memory_id));
     end if;
     search := pgrecall_internal._graph_search(request, before);
     result.is_run := true;
@@ -11657,7 +11705,9 @@ begin
          and  lower(pgrecall_internal._normalised(m.fact_key))
                 between lower(pgrecall_internal._normalised(h.fact_key))
                 and     lower(pgrecall_internal._normalised(h.fact_key))
-         and  coalesce(m.valid_to, 'infinity'::timestamptz) > request.as_of
+         -- As of infinity, too, an open end is later.
+         and  coalesce(m.valid_to, 'infinity'::timestamptz)
+                > least(request.as_of, '294276-12-31')
          and  m.valid_from <= request.as_of and m.memory_id <> h.memory_id
          and  lower(pgrecall_internal._normalised(m.text))
                 <> lower(pgrecall_internal._normalised(h.text))
@@ -11688,7 +11738,7 @@ begin
         from   pgrecall.memory y
         where  y.bank_id = bank.bank_id and y.memory_id = x.memory_id
           and  y.valid_from <= request.as_of
-          and  coalesce(y.valid_to, 'infinity'::timestamptz) > request.as_of
+          and  (y.valid_to is null or y.valid_to > request.as_of)
           and  (y.occurred && h.occurred) is not false
         limit  1
       ) as m
@@ -12672,10 +12722,10 @@ set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  -- The fact that happened just before, at most a day earlier: one link per fact, which chains the
-  -- facts of a day. Among facts of the same time it is the one stored just before. Only the last 20
-  -- are searched: sorting all facts of a day would cost more with each fact. What took longer than
-  -- a day, such as a year, is next to nothing in time.
+  -- The fact that happened just before, less than 24 hours earlier (a day of a time zone may have
+  -- 25): one link per fact, which chains the facts of a day. Among facts of the same time it is the
+  -- one stored just before. Only the last 20 are searched: sorting all facts of a day would cost
+  -- more with each fact. What took longer than a day, such as a year, is next to nothing in time.
   insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
   select _link_memories.bank, v.memory_id, 'temporal', n.memory_id,
          1 - extract(epoch from v.started_at - n.started_at) / 86400
@@ -12709,7 +12759,7 @@ begin
         from   pgrecall.memory m
         where  m.bank_id = _link_memories.bank and m.fact_type = t.fact_type
           and  m.occurred is not null
-          and  lower(m.occurred) > v.started_at - interval '1 day'
+          and  lower(m.occurred) > v.started_at - interval '24 hours'
           and  lower(m.occurred) < v.started_at
         order  by lower(m.occurred) desc
         limit  20
@@ -15552,7 +15602,9 @@ begin
   return array(
     select known.memory_id
     from (
-      select u.n, u.content_hash, u.mentioned_at, u.expires_at,
+      select u.n, u.content_hash, u.mentioned_at,
+             -- Of equal facts in the batch any end will do: they are one memory.
+             array_agg(u.expires_at) over (partition by u.content_hash) as ends,
              replace in ('key', 'both') and u.fact_key is not null
              or replace in ('relation', 'both') and u.relations <> '{}' as is_replacing,
              replace in ('key', 'both') and u.fact_key is not null and u.mentioned_at is null
@@ -15580,7 +15632,7 @@ begin
            order  by x.content_hash
            offset 0  -- found by the hash, not by the order
          ) as m
-         where  (m.valid_to > greatest(now(), m.valid_from) or m.valid_to = f.expires_at
+         where  (m.valid_to > greatest(now(), m.valid_from) or m.valid_to = any (f.ends)
                  or f.is_replacing and m.superseded_by is not null
                     and (f.is_passed or m.valid_from = f.mentioned_at)
                  or m.corrections -> -1 ->> 'kind' = 'consolidate'
@@ -20380,21 +20432,30 @@ begin
   if field in ('text', 'context', 'fact_type', 'fact_key') then
     return format('to_jsonb(%s)', as_text);
   elsif field = 'metadata' then
-    return format('jsonb_build_object(%L::text, %s)', name,
-                  case when is_own then as_text else value end);
+    return format('jsonb_build_object(%L::text, %s)', name, case
+      when is_own then as_text
+      -- What jsonb cannot hold, such as \u0000, stays text.
+      when of_type = 'json' then format(
+        'case when pg_input_is_valid(%1$s::text, ''jsonb'') then %1$s::jsonb '
+        'else to_jsonb(%1$s::text) end', value)
+      else value end);
   elsif field in ('entities', 'tags') then
     if of_type = 'jsonb' then
       return format('case coalesce(jsonb_typeof(%1$s), ''null'') when ''array'' then %1$s '
                     'when ''null'' then ''[]'' else jsonb_build_array(%1$s) end', value);
     elsif kind = 'A' and not is_own then
-      return format('to_jsonb(array_remove(%s::text[], null))', value);
+      return format('to_jsonb(array(select x.item from unnest(%s::text[]) as x(item) '
+                    'where x.item <> ''''))', value);
     end if;
     return format('to_jsonb(array_remove(array[%s], null))', as_text);
   elsif of_type in ('tstzrange', 'tsrange', 'daterange') and field = 'occurred' then
-    return format('case when not isempty(%1$s) then jsonb_build_array(lower(%1$s), upper(%1$s)) '
-                  'end', value);
+    return format(
+      'case when not isempty(%1$s) then jsonb_build_array('
+      'nullif(to_jsonb(lower(%1$s)), ''"-infinity"''), '
+      'nullif(to_jsonb(upper(%1$s)), ''"infinity"'')) end', value);
   elsif not is_own and kind in ('D', 'N') and (kind = 'N') = (field = 'confidence') then
-    return format('to_jsonb(%s)', value);
+    -- An infinite time says that there is none.
+    return format('nullif(nullif(to_jsonb(%s), ''"infinity"''), ''"-infinity"'')', value);
   elsif kind = 'S' and field <> 'confidence' then
     return format('to_jsonb(%s)', as_text);
   end if;
@@ -21660,6 +21721,7 @@ as $$
 declare
   ends_at timestamptz := coalesce(at, now());
   ids     bigint[] := array[memory_id];
+  ends    timestamptz[];
 begin
   perform pgrecall_internal._check_choice(
     'reach', reach, '{memory,copies}',
@@ -21678,6 +21740,11 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('memory %s cannot supersede itself', memory_id),
       hint    = 'Pass the id of the newer memory, or none.';
+  elsif ends_at = 'infinity' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'at must be a time, not infinity',
+      hint    = 'A memory without an end holds until one is set.';
   elsif reach = 'copies' then
     ids := ids || array(
       select c.memory_id
@@ -21686,16 +21753,18 @@ begin
   perform pgrecall_internal._check_not_quarantined(bank, memory_id, true);
   perform pgrecall_internal._check_successors(
     bank, ids, array_fill(superseded_by, array[cardinality(ids)]));
+  -- What ends before holds no longer than that.
+  ends := array(
+    select least(ends_at, c.valid_to) from pgrecall_internal._corrected(bank, ids) as c);
   if dry_run then
     return query
-    select c.memory_id, c.text, c.valid_from, greatest(ends_at, c.valid_from),
+    select c.memory_id, c.text, c.valid_from, greatest(least(ends_at, c.valid_to), c.valid_from),
            supersede.superseded_by
     from   pgrecall_internal._corrected(bank, ids) as c;
     return;
   end if;
   perform pgrecall_internal._end_memories(
-    bank, 'supersede', nextval('pgrecall.id_seq'), ids,
-    array_fill(ends_at, array[cardinality(ids)]),
+    bank, 'supersede', nextval('pgrecall.id_seq'), ids, ends,
     array_fill(superseded_by, array[cardinality(ids)]));
   return query
   select * from pgrecall_internal._corrected(bank, ids);
@@ -21703,9 +21772,10 @@ end;
 $$;
 comment on function pgrecall.supersede is
 'Ends a memory at a time, and names the one that replaces it, if any; a recall finds it only as of '
-'earlier times. reach => ''copies'' ends what near_copies() lists as well; dry_run ends nothing. '
-'Returns the ended memories. unsupersede() undoes it. Errors: RC001, RC010 unknown memory, RC015 '
-'the source of superseded_by is trusted less, or that of the memory is in quarantine, 22023.';
+'earlier times. One that has ended before, or expires before, keeps that end. reach => ''copies'' '
+'ends what near_copies() lists as well; dry_run ends nothing. Returns the ended memories. '
+'unsupersede() undoes it. Errors: RC001, RC010 unknown memory, RC015 the source of superseded_by '
+'is trusted less, or that of the memory is in quarantine, 22023.';
 
 create or replace function pgrecall_internal._restore(bank text, memory_ids bigint[])
 returns void

@@ -101,7 +101,9 @@ begin
         from   pgrecall.memory x
         where  x.bank_id = (request.bank).bank_id and x.fact_key is not null
           and  lower(pgrecall_internal._normalised(x.fact_key)) between k.key and k.key
-          and  coalesce(x.valid_to, 'infinity'::timestamptz) > request.as_of
+          -- As of infinity, too, an open end is later.
+          and  coalesce(x.valid_to, 'infinity'::timestamptz)
+                 > least(request.as_of, '294276-12-31')
         order  by lower(pgrecall_internal._normalised(x.fact_key))
         offset 0
       ) as m

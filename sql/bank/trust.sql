@@ -52,19 +52,24 @@ return (
 comment on function pgrecall_internal._source is
 'The key of sources that a source_id matches: its own name, else the longest prefix; null: none.';
 
-create or replace function pgrecall_internal._untrusted(quarantined jsonb)
+create or replace function pgrecall_internal._with_quarantined(sources jsonb, quarantined jsonb)
 returns jsonb
 language sql immutable parallel safe
-return (select jsonb_object_agg(k.name, 0) from jsonb_object_keys(quarantined) as k(name));
-comment on function pgrecall_internal._untrusted is
-'The trust of sources in quarantine, 0 for each.';
+-- Of "web:1" the longer name counts, and "web:*" may be in quarantine.
+return (sources - array(
+    select k.name
+    from   jsonb_object_keys(sources) as k(name)
+    where  pgrecall_internal._source(quarantined, k.name) is not null))
+  || (select jsonb_object_agg(k.name, 0) from jsonb_object_keys(quarantined) as k(name));
+comment on function pgrecall_internal._with_quarantined is
+'The trust of sources, 0 for those in quarantine.';
 
 create or replace function pgrecall_internal._sources(bank pgrecall.bank)
 returns jsonb
 language sql immutable parallel safe
 return case
   when (bank).quarantined = '{}' then (bank).source_trust
-  else (bank).source_trust || pgrecall_internal._untrusted((bank).quarantined)
+  else pgrecall_internal._with_quarantined((bank).source_trust, (bank).quarantined)
 end;
 comment on function pgrecall_internal._sources is
 'The trust of the sources that a bank names, 0 for those in quarantine.';
@@ -75,6 +80,33 @@ language sql immutable parallel safe
 return case when sources = '{}' then 1 else coalesce(
   (sources ->> pgrecall_internal._source(sources, source_id))::double precision, 1) end;
 comment on function pgrecall_internal._trust is 'The trust of a source, 0 to 1; 1 unless named.';
+
+create or replace function pgrecall_internal._silent_sources(bank pgrecall.bank)
+returns jsonb
+language sql immutable parallel safe
+return case when pgrecall_internal._sources(bank) @? '$.* ? (@ == 0)'
+         then pgrecall_internal._sources(bank) else '{}' end;
+comment on function pgrecall_internal._silent_sources is
+'The trust of the sources that a bank names, where one of them has 0, as in quarantine. {}: none '
+'has, and no fact need be looked at for its source.';
+
+create or replace function pgrecall_internal._is_heard(
+  bank pgrecall.bank, sources jsonb, memory_id bigint)
+returns boolean
+language plpgsql stable parallel safe
+set search_path from current
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return coalesce((
+    select pgrecall_internal._trust(sources, m.source_id) > 0
+    from   pgrecall.memory m
+    where  m.bank_id = bank.bank_id and m.memory_id = _is_heard.memory_id), true);
+end;
+$$;
+comment on function pgrecall_internal._is_heard is
+'Whether the source of a memory is trusted above 0; true of a message.';
 
 create or replace function pgrecall_internal._check_successors(
   bank text, memory_ids bigint[], successors bigint[], places integer[] default null)

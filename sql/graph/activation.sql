@@ -23,6 +23,8 @@
 -- Likeness is no edge: what it leads to, the semantic arm finds, and spreading over it costs
 -- answers (bench/TRIED.md).
 --
+-- What a source says that is in no answer, by its trust or in quarantine, leads nowhere.
+--
 -- A path is a text of elements: fID for a fact, eID for an entity, >KIND:ID and <KIND:ID for a
 -- relation along and against its direction with the fact that states it, *cause and *effect for
 -- causal links.
@@ -81,6 +83,7 @@ declare
   is_crowd   constant boolean := entity_ids = '{}' and cardinality(hit_ids) > 1
                                  and (request.query <> '' or request.embedding is not null);
   bank       constant text := (request.bank).bank_id;
+  silent     constant jsonb := pgrecall_internal._silent_sources(request.bank);
   asked      record := pgrecall_internal._asked_edges(request);
   walked     record := pgrecall_internal._walked(
     request, asked.keys, asked.bits, hit_ids, hit_masses, entity_ids, entity_masses);
@@ -234,6 +237,7 @@ begin
         cross  join lateral (
           select from pgrecall.memory x
           where  x.bank_id = bank and x.memory_id = r.memory_id and x.valid_from <= request.as_of
+            and  pgrecall_internal._trust(silent, x.source_id) > 0
           limit  1
         ) as known
         where  r.valid_from is null or r.valid_from <= request.as_of
@@ -268,6 +272,8 @@ begin
                  as way
         from   edge e
         where  e.mass * e.weight / e.total >= least_flow
+          and  (silent = '{}' or e.is_entity
+                or pgrecall_internal._is_heard(request.bank, silent, e.id))
           -- An entity reached by the last step would lead nowhere.
           and  e.unasked + (not e.is_asked)::integer <= steps - e.is_entity::integer
       ) as f

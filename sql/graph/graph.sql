@@ -251,6 +251,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   result pgrecall_internal.arm_result;
+  silent constant jsonb := pgrecall_internal._silent_sources(request.bank);
   search record;
 begin
   result.is_run := false;
@@ -269,6 +270,11 @@ begin
         request,
         (pgrecall_internal._call_arm('semantic', request, '{}', false)).hits
         || (pgrecall_internal._call_arm('lexical', request, '{}', false)).hits);
+    end if;
+    if silent <> '{}' then
+      before := array(
+        select h from unnest(before) as h
+        where  pgrecall_internal._is_heard(request.bank, silent, h.memory_id));
     end if;
     search := pgrecall_internal._graph_search(request, before);
     result.is_run := true;

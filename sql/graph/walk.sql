@@ -36,6 +36,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   bank      constant text := (request.bank).bank_id;
+  silent    constant jsonb := pgrecall_internal._silent_sources(request.bank);
   -- The time that the question asks about: its window, else all of the past, else now.
   since     constant timestamptz := case
     when request.during is not null then coalesce(lower(request.during), '-infinity')
@@ -119,6 +120,7 @@ begin
                       then 1 else 0.3 end::double precision as weight
           from   pgrecall.memory m
           where  m.bank_id = bank and m.memory_id = r.memory_id and m.valid_from <= request.as_of
+            and  pgrecall_internal._trust(silent, m.source_id) > 0
           limit  1
         ) as f
         where  r.valid_from is null or r.valid_from <= greatest(request.as_of, until)

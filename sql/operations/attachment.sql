@@ -181,21 +181,30 @@ begin
   if field in ('text', 'context', 'fact_type', 'fact_key') then
     return format('to_jsonb(%s)', as_text);
   elsif field = 'metadata' then
-    return format('jsonb_build_object(%L::text, %s)', name,
-                  case when is_own then as_text else value end);
+    return format('jsonb_build_object(%L::text, %s)', name, case
+      when is_own then as_text
+      -- What jsonb cannot hold, such as \u0000, stays text.
+      when of_type = 'json' then format(
+        'case when pg_input_is_valid(%1$s::text, ''jsonb'') then %1$s::jsonb '
+        'else to_jsonb(%1$s::text) end', value)
+      else value end);
   elsif field in ('entities', 'tags') then
     if of_type = 'jsonb' then
       return format('case coalesce(jsonb_typeof(%1$s), ''null'') when ''array'' then %1$s '
                     'when ''null'' then ''[]'' else jsonb_build_array(%1$s) end', value);
     elsif kind = 'A' and not is_own then
-      return format('to_jsonb(array_remove(%s::text[], null))', value);
+      return format('to_jsonb(array(select x.item from unnest(%s::text[]) as x(item) '
+                    'where x.item <> ''''))', value);
     end if;
     return format('to_jsonb(array_remove(array[%s], null))', as_text);
   elsif of_type in ('tstzrange', 'tsrange', 'daterange') and field = 'occurred' then
-    return format('case when not isempty(%1$s) then jsonb_build_array(lower(%1$s), upper(%1$s)) '
-                  'end', value);
+    return format(
+      'case when not isempty(%1$s) then jsonb_build_array('
+      'nullif(to_jsonb(lower(%1$s)), ''"-infinity"''), '
+      'nullif(to_jsonb(upper(%1$s)), ''"infinity"'')) end', value);
   elsif not is_own and kind in ('D', 'N') and (kind = 'N') = (field = 'confidence') then
-    return format('to_jsonb(%s)', value);
+    -- An infinite time says that there is none.
+    return format('nullif(nullif(to_jsonb(%s), ''"infinity"''), ''"-infinity"'')', value);
   elsif kind = 'S' and field <> 'confidence' then
     return format('to_jsonb(%s)', as_text);
   end if;

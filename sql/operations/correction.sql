@@ -265,6 +265,7 @@ as $$
 declare
   ends_at timestamptz := coalesce(at, now());
   ids     bigint[] := array[memory_id];
+  ends    timestamptz[];
 begin
   perform pgrecall_internal._check_choice(
     'reach', reach, '{memory,copies}',
@@ -283,6 +284,11 @@ begin
       errcode = 'invalid_parameter_value',
       message = format('memory %s cannot supersede itself', memory_id),
       hint    = 'Pass the id of the newer memory, or none.';
+  elsif ends_at = 'infinity' then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'at must be a time, not infinity',
+      hint    = 'A memory without an end holds until one is set.';
   elsif reach = 'copies' then
     ids := ids || array(
       select c.memory_id
@@ -291,16 +297,18 @@ begin
   perform pgrecall_internal._check_not_quarantined(bank, memory_id, true);
   perform pgrecall_internal._check_successors(
     bank, ids, array_fill(superseded_by, array[cardinality(ids)]));
+  -- What ends before holds no longer than that.
+  ends := array(
+    select least(ends_at, c.valid_to) from pgrecall_internal._corrected(bank, ids) as c);
   if dry_run then
     return query
-    select c.memory_id, c.text, c.valid_from, greatest(ends_at, c.valid_from),
+    select c.memory_id, c.text, c.valid_from, greatest(least(ends_at, c.valid_to), c.valid_from),
            supersede.superseded_by
     from   pgrecall_internal._corrected(bank, ids) as c;
     return;
   end if;
   perform pgrecall_internal._end_memories(
-    bank, 'supersede', nextval('pgrecall.id_seq'), ids,
-    array_fill(ends_at, array[cardinality(ids)]),
+    bank, 'supersede', nextval('pgrecall.id_seq'), ids, ends,
     array_fill(superseded_by, array[cardinality(ids)]));
   return query
   select * from pgrecall_internal._corrected(bank, ids);
@@ -308,9 +316,10 @@ end;
 $$;
 comment on function pgrecall.supersede is
 'Ends a memory at a time, and names the one that replaces it, if any; a recall finds it only as of '
-'earlier times. reach => ''copies'' ends what near_copies() lists as well; dry_run ends nothing. '
-'Returns the ended memories. unsupersede() undoes it. Errors: RC001, RC010 unknown memory, RC015 '
-'the source of superseded_by is trusted less, or that of the memory is in quarantine, 22023.';
+'earlier times. One that has ended before, or expires before, keeps that end. reach => ''copies'' '
+'ends what near_copies() lists as well; dry_run ends nothing. Returns the ended memories. '
+'unsupersede() undoes it. Errors: RC001, RC010 unknown memory, RC015 the source of superseded_by '
+'is trusted less, or that of the memory is in quarantine, 22023.';
 
 create or replace function pgrecall_internal._restore(bank text, memory_ids bigint[])
 returns void

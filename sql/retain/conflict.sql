@@ -33,7 +33,9 @@ begin
          and  lower(pgrecall_internal._normalised(m.fact_key))
                 between lower(pgrecall_internal._normalised(h.fact_key))
                 and     lower(pgrecall_internal._normalised(h.fact_key))
-         and  coalesce(m.valid_to, 'infinity'::timestamptz) > request.as_of
+         -- As of infinity, too, an open end is later.
+         and  coalesce(m.valid_to, 'infinity'::timestamptz)
+                > least(request.as_of, '294276-12-31')
          and  m.valid_from <= request.as_of and m.memory_id <> h.memory_id
          and  lower(pgrecall_internal._normalised(m.text))
                 <> lower(pgrecall_internal._normalised(h.text))
@@ -64,7 +66,7 @@ begin
         from   pgrecall.memory y
         where  y.bank_id = bank.bank_id and y.memory_id = x.memory_id
           and  y.valid_from <= request.as_of
-          and  coalesce(y.valid_to, 'infinity'::timestamptz) > request.as_of
+          and  (y.valid_to is null or y.valid_to > request.as_of)
           and  (y.occurred && h.occurred) is not false
         limit  1
       ) as m

@@ -72,10 +72,10 @@ set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  -- The fact that happened just before, at most a day earlier: one link per fact, which chains the
-  -- facts of a day. Among facts of the same time it is the one stored just before. Only the last 20
-  -- are searched: sorting all facts of a day would cost more with each fact. What took longer than
-  -- a day, such as a year, is next to nothing in time.
+  -- The fact that happened just before, less than 24 hours earlier (a day of a time zone may have
+  -- 25): one link per fact, which chains the facts of a day. Among facts of the same time it is the
+  -- one stored just before. Only the last 20 are searched: sorting all facts of a day would cost
+  -- more with each fact. What took longer than a day, such as a year, is next to nothing in time.
   insert into pgrecall.link (bank_id, from_id, kind, to_id, weight)
   select _link_memories.bank, v.memory_id, 'temporal', n.memory_id,
          1 - extract(epoch from v.started_at - n.started_at) / 86400
@@ -109,7 +109,7 @@ begin
         from   pgrecall.memory m
         where  m.bank_id = _link_memories.bank and m.fact_type = t.fact_type
           and  m.occurred is not null
-          and  lower(m.occurred) > v.started_at - interval '1 day'
+          and  lower(m.occurred) > v.started_at - interval '24 hours'
           and  lower(m.occurred) < v.started_at
         order  by lower(m.occurred) desc
         limit  20

@@ -245,7 +245,9 @@ begin
   return array(
     select known.memory_id
     from (
-      select u.n, u.content_hash, u.mentioned_at, u.expires_at,
+      select u.n, u.content_hash, u.mentioned_at,
+             -- Of equal facts in the batch any end will do: they are one memory.
+             array_agg(u.expires_at) over (partition by u.content_hash) as ends,
              replace in ('key', 'both') and u.fact_key is not null
              or replace in ('relation', 'both') and u.relations <> '{}' as is_replacing,
              replace in ('key', 'both') and u.fact_key is not null and u.mentioned_at is null
@@ -273,7 +275,7 @@ begin
            order  by x.content_hash
            offset 0  -- found by the hash, not by the order
          ) as m
-         where  (m.valid_to > greatest(now(), m.valid_from) or m.valid_to = f.expires_at
+         where  (m.valid_to > greatest(now(), m.valid_from) or m.valid_to = any (f.ends)
                  or f.is_replacing and m.superseded_by is not null
                     and (f.is_passed or m.valid_from = f.mentioned_at)
                  or m.corrections -> -1 ->> 'kind' = 'consolidate'

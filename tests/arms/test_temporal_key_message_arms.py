@@ -344,6 +344,8 @@ def test_keys_are_of_the_bank_type_and_time_asked_for(connection: Connection) ->
     assert found(fact_types=["world"]) == [new]
     assert found(filter=["contains", "tags", ["x"]]) == [new]
     assert found(as_of="2026-01-15") == [old]
+    assert found(as_of="2026-02-01") == []
+    assert found(as_of="infinity") == [opinion, new]
 
 
 def test_a_key_costs_no_more_the_more_often_it_was_replaced(connection: Connection) -> None:

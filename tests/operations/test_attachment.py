@@ -326,6 +326,45 @@ def test_a_row_that_cannot_be_stored_keeps_no_other_waiting(bank: Connection) ->
     assert state(bank).failed == 0
 
 
+def test_json_that_jsonb_cannot_hold_is_read_as_text(bank: Connection) -> None:
+    held = ['{"a": [1.50, null]}', '{"a": "\\u0000"}', None]
+    bank.execute("create table note (id int primary key, body text default 'Said.', more json)")
+    for n, more in enumerate(held):
+        bank.execute("insert into note values (%s, default, %s)", [n, more])
+    fields = '{"metadata": ["more"]}'
+    attach(bank, relation="note", text="body", occurred=None, entities=[], fields=fields)
+
+    (done,) = call(bank, "sync_table", bank="b", relation="note")
+
+    assert done.added == 3
+    stored = "select metadata ->> 'more' from pgrecall.memory order by source_id"
+    assert column(bank, stored) == held
+
+
+def test_open_ends_and_arrays_of_any_shape_are_read(bank: Connection) -> None:
+    bank.execute(
+        """
+        create table note (id int primary key, body text, tags text[], until date, at tstzrange);
+        insert into note values
+          (1, 'Nested.', '{{a,b},{c,d}}', 'infinity', '[-infinity,infinity]'),
+          (2, 'Holes.', '{e,null,""}', '-infinity', '[2026-03-05,infinity)'),
+          (3, 'None.', null, null, null)
+        """
+    )
+    fields = '{"tags": "tags", "expires_at": "until"}'
+    attach(bank, relation="note", text="body", occurred="at", entities=[], fields=fields)
+
+    (done,) = call(bank, "sync_table", bank="b", relation="note")
+
+    assert (done.added, done.failed) == (3, 0)
+    stored = "select tags, lower(occurred)::text, upper(occurred)::text, valid_to"
+    assert rows(bank, f"{stored} from pgrecall.memory order by source_id") == [
+        (["a", "b", "c", "d"], "-infinity", "infinity", None),
+        (["e"], "2026-03-05 00:00:00+00", "infinity", None),
+        ([], None, None, None),
+    ]
+
+
 @pytest.mark.parametrize("is_history_kept", [True, False])
 def test_a_row_that_can_no_longer_be_stored_has_no_memory(
     bank: Connection, is_history_kept: bool

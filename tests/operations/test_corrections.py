@@ -267,6 +267,20 @@ def test_a_fact_that_has_expired_is_known_by_its_end_alone(bank: Connection) -> 
     assert retain(bank, [past | {"expires_at": "2025-01-01"}]) != [first]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_equal_facts_of_a_batch_are_one_memory_whichever_says_that_it_has_expired(
+    bank: Connection, order: int
+) -> None:
+    said = window("Monday", "2024-01-01")
+    batch = [said | {"expires_at": "2024-02-01"}, said][::order]
+
+    (first, second), again = retain(bank, batch), retain(bank, batch)
+
+    assert first == second is not None
+    assert again == [first, first]
+    assert [row[2] for row in spans(bank)] == ["2024-02-01"]
+
+
 def test_a_fact_expires_even_where_another_replaces_it_later(bank: Connection) -> None:
     retain(bank, [window("Monday", "2024-01-01", expires_at="2024-02-01")], replace="key")
     retain(bank, [window("Friday", "2024-03-01", expires_at="2024-04-01")], replace="key")
@@ -418,6 +432,23 @@ def test_what_a_fact_replaced_is_restored_row_for_row(bank: Connection) -> None:
     assert days(bank) == ["Friday", "Monday", "Tuesday"]
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_what_has_ended_is_not_superseded_later(bank: Connection, dry_run: bool) -> None:
+    (old,) = retain(bank, [window("Monday", "2024-01-01", expires_at="2024-02-01")])
+
+    (done,) = call(bank, "supersede", bank="b", memory_id=old, dry_run=dry_run)
+
+    assert str(done.valid_to)[:10] == "2024-02-01"
+    assert days(bank, "2024-03-01") == []
+
+
+def test_a_memory_does_not_end_at_infinity(bank: Connection) -> None:
+    (old,) = retain(bank, [PORTO])
+
+    with refused(bank, "22023", "at must be a time, not infinity", "holds until"):
+        call(bank, "supersede", bank="b", memory_id=old, at="infinity")
+
+
 def test_what_was_superseded_by_a_forgotten_memory_can_be_restored(bank: Connection) -> None:
     (old, new) = retain(bank, [window("Monday"), window("Friday")])
     call(bank, "supersede", bank="b", memory_id=old, superseded_by=new)
@@ -475,6 +506,7 @@ def test_two_values_of_a_key_are_marked(bank: Connection) -> None:
     assert conflicts(bank, "deploy.window", as_of="2024-01-15") == {
         "The deploy window is Monday": None
     }
+    assert conflicts(bank, "deploy.window", as_of="infinity") == found
 
 
 @pytest.mark.parametrize(

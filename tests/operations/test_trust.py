@@ -411,7 +411,44 @@ def test_messages_of_a_source_in_quarantine_are_in_no_answer(bank: Connection) -
     assert recalled(bank, QUESTION) == []
 
 
+@pytest.mark.parametrize("is_trusted", [True, False])
+@pytest.mark.parametrize("is_link", [True, False], ids=["cause", "relation"])
+def test_no_path_leads_over_what_a_source_in_no_answer_says(
+    bank: Connection, is_link: bool, is_trusted: bool
+) -> None:
+    known = {"text": "Zed keeps the budget.", "entities": ["Zed"], "fact_key": "budget"}
+    rumour: dict[str, Any] = {"text": "Ana controls Zed.", "source_id": "forum:1"}
+    if is_link:
+        rumour |= {"entities": ["Ana"], "links": [{"kind": "causes", "to_key": "budget"}]}
+    else:
+        rumour |= {"relations": [{"from": "Ana", "kind": "controls", "to": "Zed"}]}
+    lunch = {"text": "Ana was at lunch.", "entities": ["Ana"]}
+    retain(bank, [known, lunch, rumour, *(f"filler {n}" for n in range(9))])
+    asked = "What came of Ana?" if is_link else "Whom does Ana control?"
+    before = call(bank, "hybrid_recall", bank="b", query=asked)
+
+    if is_trusted:
+        call(bank, "quarantine", bank="b", source="forum:*")
+    else:
+        call(bank, "configure_bank", bank="b", settings={"source_trust": {"forum:*": 0}})
+
+    after = call(bank, "hybrid_recall", bank="b", query=asked)
+    assert known["text"] in [row.text for row in before]
+    assert [(row.text, row.via) for row in after] == [(lunch["text"], None)]
+
+
 # Who did what
+
+
+def test_trust_in_a_part_of_what_is_in_quarantine_lets_no_message_out(bank: Connection) -> None:
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {"forum:1": 0.8, "wiki": 0.9}})
+    said = [{"text": QUESTION, "session": name} for name in ("forum:1", "forum:2", "wiki")]
+    call(bank, "retain_messages", bank="b", messages=said)
+
+    call(bank, "quarantine", bank="b", source="forum:*")
+
+    found = call(bank, "hybrid_recall", bank="b", query=QUESTION)
+    assert [(row.source_id, row.trust) for row in found] == [("wiki", 0.9)]
 
 
 def test_a_row_says_who_stored_it_when_and_from_what(bank: Connection) -> None:

@@ -501,6 +501,25 @@ def test_a_fact_is_linked_to_the_one_before_it_within_a_day(bank: Connection) ->
     assert found == pytest.approx({(b, a): 0.75, (c, b): 0.5, (same, c): 1})
 
 
+def test_a_day_of_25_hours_in_the_time_zone_of_the_session_links_no_further(
+    bank: Connection,
+) -> None:
+    bank.execute("set local timezone = 'Europe/Berlin'")
+    facts = [
+        {"text": "a", "occurred": "2026-10-24T10:30Z"},
+        {"text": "b", "occurred": "2026-10-25T11:00Z"},
+    ]
+    _, last = retain(bank, facts, link="deferred")
+
+    linked = value(bank, "select pgrecall.link_pending('b')")
+    version = value(
+        bank, "select memory_id from pgrecall.update_memory('b', %s, '{\"tags\": [\"t\"]}')", last
+    )
+
+    assert linked == 2
+    assert links(bank) == {(version, "temporal", last)}
+
+
 def test_what_took_longer_than_a_day_is_next_to_nothing_in_time(bank: Connection) -> None:
     long = [["2026-03-05", "2026-03-07"], ["2026-03-05", None], [None, "2026-03-05"]]
     facts = [
