@@ -18,7 +18,7 @@ from typing import Protocol
 from pgrecall.arguments import check_given, check_type
 from pgrecall.errors import InvalidArgument
 from pgrecall.rows import Context, Hit
-from pgrecall.sentences import sentences
+from pgrecall.sentences import heading_of, sentences
 
 CountTokens = Callable[[str], int]
 
@@ -32,7 +32,7 @@ _PIECES = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_|\s")
 _ELLIPSIS = "…"
 _INDENT = "    "
 _FULL_STOPS = ".!?…。！？"
-_LONGEST_HEADING = 80  # characters
+_LONGEST_NAME = 80  # characters
 
 
 def estimate_tokens(text: str) -> int:
@@ -173,14 +173,14 @@ def _alike(text: str) -> str:
 
 
 def _about(hit: Hit) -> str:
-    """Return who said a hit, or else the heading that it stands under; empty if not short."""
-    is_said = hit.kind == "message" or "speaker" in hit.metadata
+    """Return who said a hit, or else the heading that it stands under, if any."""
     about = hit.metadata.get("speaker", hit.context)
-    if not isinstance(about, str) or len(about.strip().splitlines()) != 1:
+    if not isinstance(about, str):
         return ""
-    about = " ".join(about.split()).rstrip(" :")
-    is_short = len(about) <= _LONGEST_HEADING
-    return about if is_short and (is_said or about[-1:] not in _FULL_STOPS) else ""
+    if hit.kind != "message" and "speaker" not in hit.metadata:
+        return " ".join(heading_of(about).split())
+    is_name = len(about.strip().splitlines()) == 1 and len(about) <= _LONGEST_NAME
+    return " ".join(about.split()).rstrip(" :") if is_name else ""
 
 
 def _helpful(hits: Sequence[Hit]) -> list[Hit]:

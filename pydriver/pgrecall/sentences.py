@@ -1,4 +1,4 @@
-"""Split texts into sentences."""
+"""Split texts into sentences, and tell headings from them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[^\Wa-z_])|
 # "Dr.", "J.", "U.S.": short and capitalised, or with a period inside; no sentence ends there.
 _ABBREVIATED = re.compile(r"(?:^|[\s(])(?:[^\W\d_a-z]\w?|(?:\w\.)+\w)\.$")
 _LONGEST = 40  # characters of an abbreviation
+_HEADING = re.compile(r"\S.{0,148}[^\s.?!…。？！]")
 
 
 def sentences(text: str) -> list[str]:
@@ -21,3 +22,9 @@ def sentences(text: str) -> list[str]:
         found.append(text[start : end.start()].strip())
         start = end.end()
     return [piece for piece in [*found, text[start:].strip()] if piece]
+
+
+def heading_of(context: str) -> str:
+    """Return a context of one line, at most 150 characters, that ends no sentence; else nothing."""
+    line = context.strip().rstrip(" :")
+    return line if _HEADING.fullmatch(line) else ""

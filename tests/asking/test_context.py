@@ -110,7 +110,7 @@ def test_who_says_it_or_its_heading_stands_before_a_text() -> None:
         hit(4, "billing > ports: the port is 9090", **heading),
         hit(5, "Both are open.", context="Ports are numbers. They are open or closed."),
         hit(6, "Both are shut.", context="Ports\nServices"),
-        hit(7, "Both are new.", context="Ports " * 20),
+        hit(7, "Both are new.", context="Ports " * 30),
         hit(8, "I like it.", metadata={"speaker": "Ana"}, context="Ana: thanks a lot"),
         hit(9, "I like it.", metadata={"speaker": "B\no"}, context="thanks a lot"),
         hit(10, "I like it.", metadata={"speaker": None}, context="thanks a lot"),

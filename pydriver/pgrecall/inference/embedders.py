@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from itertools import pairwise
@@ -39,6 +38,7 @@ from pgrecall.inference.runtime import (
 )
 from pgrecall.inference.time_order import Direction, read_time_order
 from pgrecall.inference.worker import WORKER, Model, Reading
+from pgrecall.sentences import heading_of
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -66,8 +66,6 @@ CONTEXT_TOKENS = 64
 _BOTH_TOKENS = 128  # with those of the text: a longer text says enough by itself
 _MOST_PARTS = 31  # behind the first 512 tokens: about 16,000 tokens
 _CONTEXT_LENGTH = 32 * CONTEXT_TOKENS  # characters that are split into tokens
-_HEADING = re.compile(r"\S.{0,148}[^\s.?!…。？！]")
-"""A context of one short line that ends no sentence: what the text is about."""
 
 
 class _Read(NamedTuple):
@@ -416,7 +414,7 @@ class PackagedEmbedder(SmallEmbedder):
     def _read(self, texts: list[_Read]) -> Sequence[Vector]:
         (read,) = texts
         (alone,) = super()._read([read._replace(context="")])
-        if _HEADING.fullmatch(heading := read.context.strip()):
+        if heading := heading_of(read.context):
             prompt = self.prompts["document"]
             (begun,) = self._read([_Read(f"{prompt}{heading}: {read.text.removeprefix(prompt)}")])
             return [Embedded([*alone], tokens_of(begun), [[*begun], *parts_of(begun)])]
