@@ -908,7 +908,7 @@ class Recall:
                 :class:`~pgrecall.extraction.RuleExtractor`, which needs no model, or an
                 :class:`~pgrecall.extraction.OpenAIExtractor`. It may be a coroutine function. The
                 session and the time of the last message are the defaults of source_id and
-                mentioned_at. It is given new messages; one with a method ``extract_new`` is also
+                mentioned_at, for null too. It is given new messages; one with a method ``extract_new`` is also
                 given the known ones among them.
             messages_at_once: Maximum number of messages per call, all of one session.
             replace: As for :meth:`retain`.
@@ -945,8 +945,9 @@ class Recall:
                     break
                 except (InvalidFact, UnknownFactType, UntrustedSource) as error:
                     # One at a time, to find those that can be stored.
-                    bad = facts.pop(error.position or 0)
-                    failures.append(talk.failure(first, batch, str(error), bad))
+                    place = error.position or 0
+                    failures.append(talk.failure(first, batch, str(error), facts[place]))
+                    facts = talk.without(facts, place)
             rows = self.retain_messages(bank, batch)
             stored += [talk.placed(first, row) for row in rows]
             if progress:

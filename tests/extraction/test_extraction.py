@@ -12,6 +12,7 @@ from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import pytest
 
 from growth import MOST, grows_by
@@ -371,6 +372,37 @@ def test_a_fact_that_is_none_is_left_out_alone(memory: Recall) -> None:
     done = memory.retain_conversation("b", TALK[:1], extract=lambda _: facts)
 
     assert (len(done.facts), [one.fact for one in done.failures]) == (1, [5, None])
+
+
+def test_a_null_of_a_model_stands_for_the_session_and_time_of_its_messages(memory: Recall) -> None:
+    said = {"text": "Ana was in Porto.", "source_id": None, "mentioned_at": None, "occurred": None}
+
+    memory.retain_conversation("b", TALK[:1], extract=lambda _: [said])
+
+    (fact,) = memory.list_memories("b")
+    assert (fact.source_id, fact.mentioned_at) == ("s1", talk.moment(TALK[0]))
+
+
+def test_a_link_leads_where_it_did_if_a_fact_before_is_left_out(
+    memory: Recall, connection: psycopg.Connection[Any]
+) -> None:
+    facts: Any = [
+        {"text": "It rained.", "links": [{"kind": "causes", "to_index": 2}]},
+        {"text": "Bad.", "confidence": "0.9"},
+        {"text": "We stayed in.", "links": [{"kind": "caused_by", "to_index": place}
+                                            for place in (0, 1)]},
+        {"text": "We slept."},
+    ]  # fmt: skip
+
+    done = memory.retain_conversation("b", TALK[:1], extract=lambda _: facts)
+
+    rain, home, _ = (row.memory_id for row in done.facts)
+    links = "select kind, from_id, to_id from pgrecall.link where kind <> 'temporal' order by 1"
+    assert [one.fact["text"] for one in done.failures] == ["Bad."]
+    assert connection.execute(links).fetchall() == [
+        ("caused_by", home, rain),
+        ("causes", rain, home),
+    ]
 
 
 def test_a_fact_that_may_not_end_another_is_left_out_alone(memory: Recall) -> None:

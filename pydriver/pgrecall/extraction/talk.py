@@ -90,7 +90,28 @@ def _with_origin(fact: Fact, messages: Sequence[Message]) -> Fact:
         return known  # retain() says what is wrong
     last = messages[-1]
     origin = {"source_id": last.get("session"), "mentioned_at": last.get("sent_at")}
-    return {name: value for name, value in origin.items() if value is not None} | dict(known)
+    # Models write null for what they do not know.
+    given = {name: value for name, value in known.items() if value is not None}
+    return {name: value for name, value in (origin | given).items() if value is not None}
+
+
+def without(facts: Sequence[Fact], place: int) -> list[Fact]:
+    """Return facts without one, their links to it left out and those beyond it moved."""
+    return [_unlinked(fact, place) for n, fact in enumerate(facts) if n != place]
+
+
+def _unlinked(fact: Fact, place: int) -> Fact:
+    links = fact.get("links") if isinstance(fact, Mapping) else None
+    if not isinstance(fact, Mapping) or not isinstance(links, list | tuple):
+        return fact
+    kept = []
+    for link in links:
+        index = link.get("to_index") if isinstance(link, Mapping) else None
+        if isinstance(index, int) and index > place:
+            link = {**link, "to_index": index - 1}
+        if index != place:
+            kept.append(link)
+    return {**fact, "links": kept}
 
 
 def failure(first: int, messages: Sequence[Message], problem: str, fact: Any) -> ExtractionFailure:
