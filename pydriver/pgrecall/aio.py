@@ -917,8 +917,8 @@ class AsyncRecall:
                 :class:`~pgrecall.extraction.RuleExtractor`, which needs no model, or an
                 :class:`~pgrecall.extraction.OpenAIExtractor`. It may be a coroutine function. The
                 session and the time of the last message are the defaults of source_id and
-                mentioned_at, for null too. It is given new messages; one with a method ``extract_new`` is also
-                given the known ones among them.
+                mentioned_at, for null too. It is given new messages; one with a method
+                ``extract_new`` is also given the known ones among them.
             messages_at_once: Maximum number of messages per call, all of one session.
             replace: As for :meth:`retain`.
             progress: Called with the number of further messages read.

@@ -283,6 +283,36 @@ def test_quotes_require_and_minus_excludes(
     assert {names[message] for message in ids(heard)} == expected
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("may we terraform apply -target?", {0}),
+        ("psql -v ON_ERROR_STOP=1", {1}),
+        ("what does -v do?", {1}),
+        ("terraform -Target -v", {0}),
+        ("the target -of", {0}),
+        ("grep -rn src", {3}),
+        ("terraform -apply", {2}),
+        ("what about -hit?", set()),
+    ],
+)
+def test_what_writes_the_minus_as_well_is_not_excluded(
+    connection: Connection, query: str, expected: set[int]
+) -> None:
+    create(connection)
+    memory_ids = retain(
+        connection,
+        [
+            "`terraform apply -target` was banned.",
+            "Migrations run by psql -v ON_ERROR_STOP=1.",
+            "Terraform hit the target of the re-target, v 2.",
+            "Use (grep -rn TODO src) for it.",
+        ],
+    )
+
+    assert {memory_ids.index(memory) for memory in found(connection, query)} == expected
+
+
 def test_a_phrase_does_not_reach_from_one_field_into_another(connection: Connection) -> None:
     create(connection)
     _, memory = retain(
