@@ -454,6 +454,6 @@ select m.memory_id,
        m.superseded_by
 from   pgrecall.memory m;
 comment on view pgrecall.fact is
-'The facts of all banks to explore in SQL and BI tools: text, time, full names of entities, whether '
-'it still holds, from when to when, and what replaced it. Compare bank_id; to recall, use '
+'The facts of all banks to explore in SQL and BI tools: text, time, full names of entities, '
+'whether it still holds, from when to when, and what replaced it. Compare bank_id; to recall, use '
 'hybrid_recall().';

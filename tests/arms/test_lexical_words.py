@@ -175,6 +175,32 @@ def test_an_amount_written_apart_is_found_by_one_written_together(
     assert found(connection, query) == [memory]
 
 
+@pytest.mark.parametrize(
+    ("stored", "query", "is_found"),
+    [
+        ("66a36e77fd", "66a36e7", True),
+        ("66A36E77FD", "66a36e77", True),
+        ("66a36e7", "66a36e77fd9c0e1d2b3a495867768594a3b2c1d0", True),
+        ("sha256:9f86d081884c7d659a2feaa0c55ad015", "9f86d081884c", True),
+        ("66a36e77fd", "66a36f77fd", False),
+        ("66a36e77fd", "66a36e", False),
+        ("1234567890", "1234567", False),
+        ("deadbeef", "deadbee", False),
+        ("66a36e77fdx", "66a36e7", False),
+    ],
+)
+def test_a_hash_is_found_however_it_is_abbreviated(
+    connection: Connection, stored: str, query: str, is_found: bool
+) -> None:
+    create(connection)
+    (memory,) = retain(connection, [f"Commit {stored}, reverted."])
+
+    ((text,),) = call(connection, "highlight", bank="b", memory_id=memory, query=query)
+
+    assert found(connection, query) == [memory] * is_found
+    assert ("<mark>" in text) is is_found
+
+
 def test_letters_that_never_stand_together_are_not_found_together(connection: Connection) -> None:
     create(connection)
     retain(connection, ["海上", "京東"])
