@@ -902,7 +902,8 @@ class AsyncRecall:
 
         Facts are made of messages that the bank does not have yet, so a conversation can be sent
         again, or as a window that slides: known messages are only read as the context of new ones,
-        and what was forgotten stays so. Batch by batch, the facts are stored and then their
+        and what was forgotten stays so. A message without ``sent_at`` that repeats another one of
+        its session is stored once, and facts are made of it where it follows a new one. Batch by batch, the facts are stored and then their
         messages, each in a transaction of its own unless the caller has one: after an error or a
         crash, send the same messages, and it goes on where it stopped.
 
@@ -939,13 +940,14 @@ class AsyncRecall:
         all_messages = list(messages)
         zone = self._settings.timezone
         is_new = await self._run(calls.retain.are_new_messages(bank, all_messages, zone=zone))
+        wanted = [again or one for one in talk.to_extract(all_messages, is_new)]
         zoned = [talk.zoned(message, zone) for message in all_messages]
         stored: list[RetainedMessage] = []
         kept: list[Retained] = []
         failures: list[ExtractionFailure] = []
         for first, batch in talk.batches(zoned, messages_at_once):
-            wanted = [again or one for one in is_new[first : first + len(batch)]]
-            facts, problem = await _compute(talk.extracted, extract, batch, wanted)
+            chosen = wanted[first : first + len(batch)]
+            facts, problem = await _compute(talk.extracted, extract, batch, chosen)
             if problem is not None:
                 failures.append(talk.failure(first, batch, problem, None))
             while facts:

@@ -285,6 +285,22 @@ def test_a_function_is_given_new_messages_alone(memory: Recall) -> None:
     assert seen == [[turn["text"]] for turn in TALK]
 
 
+def test_an_answer_without_a_time_is_read_each_time_it_is_given(memory: Recall) -> None:
+    asked = ["Do you eat meat?", "No.", "Do you eat fish?", "No.", "Do you eat eggs?", "No."]
+    said = [{"role": ("assistant", "user")[n % 2], "text": text} for n, text in enumerate(asked)]
+    seen: list[list[object]] = []
+
+    def extract(messages: Sequence[Mapping[str, object]]) -> list[str]:
+        seen.append([message["text"] for message in messages])
+        return []
+
+    memory.retain_conversation("b", said[:4], extract=extract)
+    memory.retain_conversation("b", said[2:], extract=extract)
+    memory.retain_conversation("b", said, extract=extract)
+
+    assert seen == [asked[:4], asked[4:]]
+
+
 def test_what_was_interrupted_is_done_again(memory: Recall) -> None:
     def interrupted(messages: Sequence[Mapping[str, object]]) -> list[str]:
         if messages[0]["session"] == "s2":

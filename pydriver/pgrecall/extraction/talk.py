@@ -53,6 +53,22 @@ def batches(messages: Sequence[Message], size: int) -> Iterator[tuple[int, Seque
             start = n
 
 
+def to_extract(messages: Sequence[Message], is_new: Sequence[bool]) -> list[bool]:
+    """Return which messages facts are made of: the new ones, and answers that are given again.
+
+    Without a time a second "yes" is the message that the bank knows. But what stands behind a new
+    message of its session was said after it.
+    """
+    grown = set()
+    wanted = []
+    for message, one in zip(messages, is_new, strict=True):
+        if one:
+            grown.add(message.get("session"))
+        is_again = message.get("sent_at") is None and message.get("session") in grown
+        wanted.append(one or is_again)
+    return wanted
+
+
 def extracted(
     extract: Extractor, messages: Sequence[Message], is_new: Sequence[bool]
 ) -> tuple[list[Fact], str | None]:
