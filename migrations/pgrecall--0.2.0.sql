@@ -4084,12 +4084,15 @@ comment on function pgrecall_internal._embedding_field is
 -- phrases and none of the exclusions: adjacent words, stemmed as the bank's text search
 -- configuration does, identifiers and scripts without spaces as they were typed. A text that has
 -- the minus as well is not excluded: "terraform apply -target" asks for an option. Quotes and
--- dashes in a query of more than 1,000 characters belong to a pasted text and are ignored.
+-- dashes in a query of several lines or more than 1,000 characters belong to a pasted text and are
+-- ignored, and so are the quotes of code.
 create or replace function pgrecall_internal._parsed_query(
   query text, out words text, out phrases text[], out excluded text[])
 language plpgsql immutable parallel safe
 as $$
 declare
+  -- Quotes of code stand behind a sign or a name, as in print("hello") and {"port": 80}.
+  apart  constant text := '(?:(?<![^[:space:]])|(?<=(?:^|[[:space:]])[(]))';
   quoted constant text := '"([^"]+)"(?![[:alnum:]])';
   typed  constant text := '([''‘][^''’]+[''’]|`[^`]+`)(?![[:alnum:]])';
   minus  constant text := '([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*'
@@ -4101,8 +4104,9 @@ begin
   words := left(query, 16000);
   phrases := '{}';
   excluded := '{}';
-  -- A long query is a pasted text: its quotes and dashes are not operators.
-  if length(words) > 1000 then
+  -- A long query, or one of several lines, is a pasted text: its quotes and dashes are not
+  -- operators.
+  if length(words) > 1000 or btrim(words, E' \t\r\n') ~ E'\n' then
     return;
   end if;
   bare := translate(pgrecall_internal._normalised(query), '“”„', '"""');
@@ -4110,8 +4114,8 @@ begin
     return;
   end if;
   marked := format(
-    '(?:^| )-%1$s|(?<![[:alnum:]])(?:%1$s|%2$s)|(?:^| )-%3$s', quoted, typed,
-    replace(minus, '[:alnum:]', '[:alnum:]' || pgrecall_internal._marks(bare)));
+    '(?:^| )-%1$s|%4$s%1$s|(?<![[:alnum:]])%2$s|(?:^| )-%3$s', quoted, typed,
+    replace(minus, '[:alnum:]', '[:alnum:]' || pgrecall_internal._marks(bare)), apart);
   excluded := array(
     select coalesce(p.match[1], p.match[4])
     from   regexp_matches(bare, marked, 'g') as p(match)
