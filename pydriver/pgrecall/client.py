@@ -894,9 +894,10 @@ class Recall:
         Facts are made of messages that the bank does not have yet, so a conversation can be sent
         again, or as a window that slides: known messages are only read as the context of new ones,
         and what was forgotten stays so. A message without ``sent_at`` that repeats another one of
-        its session is stored once, and facts are made of it where it follows a new one. Batch by batch, the facts are stored and then their
-        messages, each in a transaction of its own unless the caller has one: after an error or a
-        crash, send the same messages, and it goes on where it stopped.
+        its session is stored once, and facts are made of it where it follows a new one. Batch by
+        batch, the facts are stored and then their messages, each in a transaction of its own unless
+        the caller has one: after an error or a crash, send the same messages, and it goes on where
+        it stopped.
 
         An extractor that fails is called three times more; a fact that is refused is left out
         alone. Both are listed in the result. Their messages are stored and found nevertheless, and
