@@ -1121,6 +1121,8 @@ class AsyncRecall:
         The message that a fact was extracted from stays, and still answers. Erase it as well, with
         :meth:`forget_messages`: by its id, which :meth:`retain_conversation` and recalls return, or
         by ``session=``, the source_id of the fact. Do not send it again, since it is new then.
+        Other facts stay with what their context repeats of it, as those of a
+        :class:`~pgrecall.extraction.RuleExtractor`: the filter "context ilike '%...%'" finds them.
 
         Args:
             bank: Name of an existing bank.

@@ -359,6 +359,23 @@ def test_a_time_without_a_zone_means_the_same_in_a_message_and_its_facts(
     assert fact.occurred == (day, day + timedelta(days=1))
 
 
+def test_what_was_said_is_erased_from_the_context_of_others_too(memory: Recall) -> None:
+    """As the README shows."""
+    secret = {**TALK[0], "text": "My card number is 4111."}
+    done = memory.retain_conversation("b", [secret, *TALK[1:2]], extract=RuleExtractor())
+
+    memory.forget("b", filter="text ilike '%card number%'")
+    memory.forget_messages("b", done.messages[0].message_id)
+    beside = "context ilike '%card number%'"
+    for old in memory.list_memories("b", filter=beside, is_ended_too=True):
+        memory.update("b", old.memory_id, context=None)
+        memory.forget("b", old.memory_id)
+
+    kept = memory.list_memories("b", is_ended_too=True)
+    assert [one.text for one in kept] == ["I went to Porto with Mel yesterday."]
+    assert "4111" not in "\n".join(memory.export("b"))
+
+
 def test_an_extractor_may_be_async(memory: Recall) -> None:
     async def extract(messages: Sequence[Mapping[str, object]]) -> list[str]:
         return [f"{len(messages)} said."]
