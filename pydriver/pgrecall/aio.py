@@ -964,6 +964,7 @@ class AsyncRecall:
             stored += [talk.placed(first, row) for row in rows]
             if progress:
                 progress(len(batch))
+        talk.warn(failures)
         return Extraction(stored, kept, failures)
 
     async def _retain_apart(

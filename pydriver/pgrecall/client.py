@@ -955,6 +955,7 @@ class Recall:
             stored += [talk.placed(first, row) for row in rows]
             if progress:
                 progress(len(batch))
+        talk.warn(failures)
         return Extraction(stored, kept, failures)
 
     def _retain_apart(

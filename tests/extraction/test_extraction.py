@@ -458,7 +458,9 @@ def test_a_fact_that_may_not_end_another_is_left_out_alone(memory: Recall) -> No
     assert [one.text for one in memory.list_memories("b")] == ["Kept.", "We meet on Monday."]
 
 
-def test_what_cannot_be_extracted_is_found_among_the_messages(memory: Recall) -> None:
+def test_what_cannot_be_extracted_is_found_among_the_messages(
+    memory: Recall, caplog: pytest.LogCaptureFixture
+) -> None:
     calls = 0
 
     def extract(messages: Sequence[Mapping[str, object]]) -> list[Any]:
@@ -477,6 +479,10 @@ def test_what_cannot_be_extracted_is_found_among_the_messages(memory: Recall) ->
         (2, 2, {"colour": 1, "source_id": "s2", "mentioned_at": SENT}),
     ]
     assert done.failures[0].problem == "OSError: out of reach"
+    assert [record.getMessage() for record in caplog.records] == [
+        "3 facts were refused, or batches of messages that the extractor failed for:"
+        " the result lists them as failures"
+    ]
     assert len(done.facts) == 2
     assert [hit.kind for hit in memory.recall("b", "Porto yesterday", top_k=1)] == ["message"]
 

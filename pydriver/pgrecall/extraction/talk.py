@@ -135,6 +135,16 @@ def failure(first: int, messages: Sequence[Message], problem: str, fact: Any) ->
     return ExtractionFailure(first, first + len(messages) - 1, problem, fact)
 
 
+def warn(failures: Sequence[ExtractionFailure]) -> None:
+    """Log how much was left out, for callers who do not look; never what was said."""
+    if failures:
+        logger.warning(
+            "%s facts were refused, or batches of messages that the extractor failed for:"
+            " the result lists them as failures",
+            len(failures),
+        )
+
+
 def placed(first: int, row: RetainedMessage) -> RetainedMessage:
     """Return the row of a message with its position among all, not in a batch from first on."""
     return replace(row, index=first + row.index)
