@@ -189,7 +189,6 @@ def test_a_bank_is_asked_only_where_something_is_to_be_embedded(
         {"entities": [{"name": ""}]},
         {"relations": [{"from": "Ana"}]},
         {"tags": "a"},
-        {"links": [{"kind": "causes"}]},
     ],
 )
 def test_what_is_refused_is_not_embedded(connection: Connection, field: dict[str, Any]) -> None:
