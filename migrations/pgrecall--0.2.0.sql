@@ -3222,7 +3222,8 @@ comment on function pgrecall_internal._visible_sql is
 -- lexemes() is the only place where a text is cut into terms; documents and queries go through it
 -- alike. Words are stemmed by the text search configuration of the bank. Identifiers, codes, dates
 -- and addresses are also kept as typed, so that "max_client_conn" is found exactly. Amounts are
--- also kept as others write them: 512MB as 512 and MB, and 1,299.00 as 1299.
+-- also kept as others write them: 512MB as 512 and MB, and 1,299.00 as 1299. Hashes are also kept
+-- as git abbreviates them, so that a shorter one finds a longer one, and the reverse.
 -- Chinese, Japanese and Korean are cut into pairs of letters.
 -- All functions are SQL without tables: the planner inlines them.
 -- A change here makes stored weights and new queries disagree until a full refresh_statistics().
@@ -3283,6 +3284,14 @@ comment on function pgrecall_internal._with_amounts is
 'A text with the numbers in it whose digits are in groups also without the signs between these, '
 'and those with a unit also apart from it: 1,299 1299 for 1,299, 512MB 512 MB for 512MB.';
 
+create or replace function pgrecall_internal._abbreviated(word text)
+returns text
+language sql immutable parallel safe
+return case when word ~* '^[0-9a-f]{8,64}$' and word ~ '[0-9]' and word ~ '[[:alpha:]]'
+            then lower(left(word, 7)) end;
+comment on function pgrecall_internal._abbreviated is
+'A hash as git abbreviates it, by its first seven digits; null for any other word.';
+
 create or replace function pgrecall.lexemes(config regconfig, content text)
 returns setof pgrecall.lexeme_frequency
 language sql immutable parallel safe
@@ -3308,6 +3317,12 @@ begin atomic
            ) as i(match)
     where  length(i.match[1]) <= 200
     union all
+    -- Hashes abbreviated. Few texts have one, and to look for them takes long.
+    select pgrecall_internal._abbreviated(h.match[1]), 1
+    from   regexp_matches(case when t.spelt ~* '\m[0-9a-f]{8}' then t.spelt end,
+                          '\m([0-9a-f]{8,64})\M', 'gi') as h(match)
+    where  pgrecall_internal._abbreviated(h.match[1]) is not null
+    union all
     -- Chinese, Japanese and Korean have no spaces between words: each pair of adjacent letters.
     select p.letter || coalesce(p.next, ''), 1
     from (
@@ -3322,10 +3337,10 @@ begin atomic
 end;
 comment on function pgrecall.lexemes is
 'The lexemes of a text and how often each occurs in it: words as the configuration stems them, '
-'identifiers as typed, 512MB also as 512 and MB, 1,299 also as 1299, Chinese, Japanese and Korean '
-'by pairs of letters. The text is read in Unicode form NFKC. Letters with and without accents are '
-'different, unless the configuration removes the accents, as one with the dictionary unaccent '
-'does.';
+'identifiers as typed, 512MB also as 512 and MB, 1,299 also as 1299, hashes of eight or more '
+'hexadecimal digits also as their first seven, Chinese, Japanese and Korean by pairs of letters. '
+'The text is read in Unicode form NFKC. Letters with and without accents are different, unless the '
+'configuration removes the accents, as one with the dictionary unaccent does.';
 
 create or replace function pgrecall_internal._field_lexemes(
   config regconfig, content text, context text, context_weight double precision,
@@ -4067,13 +4082,17 @@ comment on function pgrecall_internal._embedding_field is
 --
 -- _parsed_query() parses a query, once in a recall. _matches_phrases() tests whether a text has the
 -- phrases and none of the exclusions: adjacent words, stemmed as the bank's text search
--- configuration does, identifiers and scripts without spaces as they were typed. Quotes and dashes
--- in a query of more than 1,000 characters belong to a pasted text and are ignored.
+-- configuration does, identifiers and scripts without spaces as they were typed. A text that has
+-- the minus as well is not excluded: "terraform apply -target" asks for an option. Quotes and
+-- dashes in a query of several lines or more than 1,000 characters belong to a pasted text and are
+-- ignored, and so are the quotes of code.
 create or replace function pgrecall_internal._parsed_query(
   query text, out words text, out phrases text[], out excluded text[])
 language plpgsql immutable parallel safe
 as $$
 declare
+  -- Quotes of code stand behind a sign or a name, as in print("hello") and {"port": 80}.
+  apart  constant text := '(?:(?<![^[:space:]])|(?<=(?:^|[[:space:]])[(]))';
   quoted constant text := '"([^"]+)"(?![[:alnum:]])';
   typed  constant text := '([''‘][^''’]+[''’]|`[^`]+`)(?![[:alnum:]])';
   minus  constant text := '([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*'
@@ -4085,8 +4104,9 @@ begin
   words := left(query, 16000);
   phrases := '{}';
   excluded := '{}';
-  -- A long query is a pasted text: its quotes and dashes are not operators.
-  if length(words) > 1000 then
+  -- A long query, or one of several lines, is a pasted text: its quotes and dashes are not
+  -- operators.
+  if length(words) > 1000 or btrim(words, E' \t\r\n') ~ E'\n' then
     return;
   end if;
   bare := translate(pgrecall_internal._normalised(query), '“”„', '"""');
@@ -4094,8 +4114,8 @@ begin
     return;
   end if;
   marked := format(
-    '(?:^| )-%1$s|(?<![[:alnum:]])(?:%1$s|%2$s)|(?:^| )-%3$s', quoted, typed,
-    replace(minus, '[:alnum:]', '[:alnum:]' || pgrecall_internal._marks(bare)));
+    '(?:^| )-%1$s|%4$s%1$s|(?<![[:alnum:]])%2$s|(?:^| )-%3$s', quoted, typed,
+    replace(minus, '[:alnum:]', '[:alnum:]' || pgrecall_internal._marks(bare)), apart);
   excluded := array(
     select coalesce(p.match[1], p.match[4])
     from   regexp_matches(bare, marked, 'g') as p(match)
@@ -4116,6 +4136,37 @@ comment on function pgrecall_internal._parsed_query is
 '(-word, -"in quotes"); phrases and exclusions in Unicode form NFKC. What stands between single '
 'quotes or backticks is text.';
 
+create or replace function pgrecall_internal._as_typed(phrase text)
+returns text
+language plpgsql immutable parallel safe
+set search_path from current
+as $$
+declare
+  typed text := regexp_replace(lower(btrim(phrase)), '([^[:alnum:][:space:]])', '\\\1', 'g');
+begin
+  typed := regexp_replace(typed, '[[:space:]]+', '\\s+', 'g');
+  if btrim(phrase) ~ ('^(?![' || pgrecall_internal._cjk() || '])[[:alnum:]]') then
+    typed := '(?<![[:alnum:]])' || typed;
+  end if;
+  if btrim(phrase) ~ ('(?![' || pgrecall_internal._cjk() || '])[[:alnum:]]$') then
+    typed := typed || '(?![[:alnum:]])';
+  end if;
+  return '(?:' || typed || ')';
+end;
+$$;
+comment on function pgrecall_internal._as_typed is
+'A regular expression for a phrase as typed, in lower case, and where it does not begin or end in '
+'a script without spaces, as whole words.';
+
+create or replace function pgrecall_internal._has_typed(pattern text, fields text[])
+returns boolean
+language sql immutable parallel safe
+return exists (
+  select from unnest(fields) as f where lower(pgrecall_internal._normalised(f)) ~ pattern
+);
+comment on function pgrecall_internal._has_typed is
+'Whether a regular expression matches one of the fields in lower case.';
+
 create or replace function pgrecall_internal._has_phrase(
   config regconfig, phrase text, fields text[])
 returns boolean
@@ -4128,19 +4179,7 @@ declare
   words text;
 begin
   if phrase ~ typed then
-    -- As typed, and where it does not begin or end in a script without spaces, as whole words.
-    typed := regexp_replace(lower(btrim(phrase)), '([^[:alnum:][:space:]])', '\\\1', 'g');
-    typed := regexp_replace(typed, '[[:space:]]+', '\\s+', 'g');
-    if btrim(phrase) ~ ('^(?![' || pgrecall_internal._cjk() || '])[[:alnum:]]') then
-      typed := '(?<![[:alnum:]])' || typed;
-    end if;
-    if btrim(phrase) ~ ('(?![' || pgrecall_internal._cjk() || '])[[:alnum:]]$') then
-      typed := typed || '(?![[:alnum:]])';
-    end if;
-    return exists (
-      select from unnest(fields) as f
-      where  lower(pgrecall_internal._normalised(f)) ~ ('(?:' || typed || ')')
-    );
+    return pgrecall_internal._has_typed(pgrecall_internal._as_typed(phrase), fields);
   end if;
   words := pgrecall_internal._spaced(phrase);
   if to_tsvector(config, words) = '' then
@@ -4172,12 +4211,15 @@ begin
   return (
     select bool_and(pgrecall_internal._has_phrase(config, p, fields)) from unnest(phrases) as p
   ) is not false and (
-    select bool_or(pgrecall_internal._has_phrase(config, x, fields)) from unnest(excluded) as x
+    select bool_or(pgrecall_internal._has_phrase(config, x, fields)
+                   and not pgrecall_internal._has_typed(
+                     '(?<![[:alnum:]])-' || pgrecall_internal._as_typed(x), fields))
+    from   unnest(excluded) as x
   ) is not true;
 end;
 $$;
 comment on function pgrecall_internal._matches_phrases is
-'Whether the fields contain all phrases and no exclusion.';
+'Whether the fields contain all phrases and no exclusion, unless with its minus.';
 
 -- values/similarity.sql
 -- Similarity: the value of a cosine on the scale of a bank (operations/calibration.sql), the
@@ -6560,11 +6602,15 @@ select m.memory_id,
          where  x.bank_id = m.bank_id and x.memory_id = m.memory_id
          order  by e.name
        ) as entities,
-       m.valid_to is null or m.valid_to > now() as is_current
+       m.valid_to is null or m.valid_to > now() as is_current,
+       m.valid_from,
+       m.valid_to,
+       m.superseded_by
 from   pgrecall.memory m;
 comment on view pgrecall.fact is
-'The facts of all banks to explore in SQL and BI tools: text, time, entities, and whether it still '
-'holds. Compare bank_id; to recall, use hybrid_recall().';
+'The facts of all banks to explore in SQL and BI tools: text, time, full names of entities, '
+'whether it still holds, from when to when, and what replaced it. Compare bank_id; to recall, use '
+'hybrid_recall().';
 
 -- bank/recount.sql
 -- Statistics of the documents of a bank after some are erased, or mention other entities.
@@ -7588,6 +7634,14 @@ begin
     select l.lexeme
     from   pgrecall.lexemes((request.bank).text_search_config::regconfig, request.words) as l
   );
+  if request.lexemes = '{}' and request.excluded <> '{}' then
+    -- Only what writes the minus as well is not excluded: "What does -x do?"
+    request.lexemes := array(
+      select l.lexeme
+      from   pgrecall.lexemes((request.bank).text_search_config::regconfig,
+                              array_to_string(request.excluded, ' ')) as l
+    );
+  end if;
   if jsonb_typeof(request.options -> 'terms') = 'array' then
     expanded := array(
       select l.lexeme
@@ -9631,10 +9685,10 @@ end;
 $$;
 comment on function pgrecall.lexical_arm is
 'Memories that share words with the query. The words of a "phrase in quotes" must be adjacent in a '
-'memory; a -word must not occur in it. score is BM25 (Robertson and Zaragoza 2009, IDF as in '
-'Lucene), above 0. About candidate_limit memories at most are scored, those with the rarest words, '
-'and fewer where these are enough. The first 16,000 characters of a query are read. Errors: RC001, '
-'RC008, RC011, 22023.';
+'memory; a -word must not occur in it, unless with its minus. score is BM25 (Robertson and '
+'Zaragoza 2009, IDF as in Lucene), above 0. About candidate_limit memories at most are scored, '
+'those with the rarest words, and fewer where these are enough. The first 16,000 characters of a '
+'query are read. Errors: RC001, RC008, RC011, 22023.';
 
 -- arms/message.sql
 -- The message arm: raw messages that share words with the query, by BM25 as in the lexical arm.
@@ -15882,17 +15936,14 @@ declare
   );
 begin
   facts := pgrecall_internal._facts(facts);
-  if searched.embedding_dimensions is null then
-    return;
-  end if;
   return query
   select f.n::integer - 1, e.kind, e.ordinal, e.model, e.embedding, e.tokens
   from   jsonb_array_elements(facts) with ordinality as f(fact, n)
   cross  join lateral pgrecall_internal._read_fact(
            case jsonb_typeof(f.fact)
-             -- Only the fields that identify a fact: retain() checks the rest.
-             when 'object' then f.fact - array['entities', 'relations', 'links', 'tags',
-                                               'metadata', 'questions', 'embedding', 'embeddings',
+             -- All but vectors is checked, so that no fact is embedded that retain() refuses, and
+             -- but links: those of a stream may lead to earlier batches.
+             when 'object' then f.fact - array['links', 'questions', 'embedding', 'embeddings',
                                                'tokens', 'parts']
              else f.fact
            end,
@@ -15925,7 +15976,7 @@ comment on function pgrecall.stored_embeddings is
 'The stored embeddings of facts, of their parts and of the questions they answer. facts is as for '
 'retain(), to which they can be passed instead of being computed again. All models, in order of '
 'index, kind, ordinal and model; none for new facts. Reads only. Errors: RC001, RC003 naming fact '
-'and field, RC008 fact type.';
+'and field, RC008 fact type: as retain(), but for links and vectors.';
 
 create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
@@ -18099,7 +18150,10 @@ begin
       union all
       -- An identifier that the query contains is marked as a whole, any other in parts.
       select array[r.n, i.n, w.n], w.match[1],
-             i.is_hit or coalesce((
+             i.is_hit
+             or coalesce(
+                  pgrecall_internal._abbreviated(w.match[1]) in (select unnest(wanted)), false)
+             or coalesce((
                select bool_or(l.lexeme in (select unnest(wanted)))
                from   unnest(tsvector_to_array(to_tsvector(
                         config, pgrecall_internal._with_amounts(w.match[1])))) as l(lexeme)

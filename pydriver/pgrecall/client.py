@@ -893,9 +893,11 @@ class Recall:
 
         Facts are made of messages that the bank does not have yet, so a conversation can be sent
         again, or as a window that slides: known messages are only read as the context of new ones,
-        and what was forgotten stays so. Batch by batch, the facts are stored and then their
-        messages, each in a transaction of its own unless the caller has one: after an error or a
-        crash, send the same messages, and it goes on where it stopped.
+        and what was forgotten stays so. A message without ``sent_at`` that repeats another one of
+        its session is stored once, and facts are made of it where it follows a new one. Batch by
+        batch, the facts are stored and then their messages, each in a transaction of its own unless
+        the caller has one: after an error or a crash, send the same messages, and it goes on where
+        it stopped.
 
         An extractor that fails is called three times more; a fact that is refused is left out
         alone. Both are listed in the result. Their messages are stored and found nevertheless, and
@@ -908,8 +910,8 @@ class Recall:
                 :class:`~pgrecall.extraction.RuleExtractor`, which needs no model, or an
                 :class:`~pgrecall.extraction.OpenAIExtractor`. It may be a coroutine function. The
                 session and the time of the last message are the defaults of source_id and
-                mentioned_at. It is given new messages; one with a method ``extract_new`` is also
-                given the known ones among them.
+                mentioned_at, for null too. It is given new messages; one with a method
+                ``extract_new`` is also given the known ones among them.
             messages_at_once: Maximum number of messages per call, all of one session.
             replace: As for :meth:`retain`.
             progress: Called with the number of further messages read.
@@ -930,13 +932,14 @@ class Recall:
         all_messages = list(messages)
         zone = self._settings.timezone
         is_new = self._run(calls.retain.are_new_messages(bank, all_messages, zone=zone))
+        wanted = [again or one for one in talk.to_extract(all_messages, is_new)]
         zoned = [talk.zoned(message, zone) for message in all_messages]
         stored: list[RetainedMessage] = []
         kept: list[Retained] = []
         failures: list[ExtractionFailure] = []
         for first, batch in talk.batches(zoned, messages_at_once):
-            wanted = [again or one for one in is_new[first : first + len(batch)]]
-            facts, problem = _compute(talk.extracted, extract, batch, wanted)
+            chosen = wanted[first : first + len(batch)]
+            facts, problem = _compute(talk.extracted, extract, batch, chosen)
             if problem is not None:
                 failures.append(talk.failure(first, batch, problem, None))
             while facts:
@@ -945,12 +948,14 @@ class Recall:
                     break
                 except (InvalidFact, UnknownFactType, UntrustedSource) as error:
                     # One at a time, to find those that can be stored.
-                    bad = facts.pop(error.position or 0)
-                    failures.append(talk.failure(first, batch, str(error), bad))
+                    place = error.position or 0
+                    failures.append(talk.failure(first, batch, str(error), facts[place]))
+                    facts = talk.without(facts, place)
             rows = self.retain_messages(bank, batch)
             stored += [talk.placed(first, row) for row in rows]
             if progress:
                 progress(len(batch))
+        talk.warn(failures)
         return Extraction(stored, kept, failures)
 
     def _retain_apart(
@@ -1108,6 +1113,8 @@ class Recall:
         The message that a fact was extracted from stays, and still answers. Erase it as well, with
         :meth:`forget_messages`: by its id, which :meth:`retain_conversation` and recalls return, or
         by ``session=``, the source_id of the fact. Do not send it again, since it is new then.
+        Other facts stay with what their context repeats of it, as those of a
+        :class:`~pgrecall.extraction.RuleExtractor`: the filter "context ilike '%...%'" finds them.
 
         Args:
             bank: Name of an existing bank.

@@ -280,7 +280,7 @@ end;
 $$;
 comment on function pgrecall.lexical_arm is
 'Memories that share words with the query. The words of a "phrase in quotes" must be adjacent in a '
-'memory; a -word must not occur in it. score is BM25 (Robertson and Zaragoza 2009, IDF as in '
-'Lucene), above 0. About candidate_limit memories at most are scored, those with the rarest words, '
-'and fewer where these are enough. The first 16,000 characters of a query are read. Errors: RC001, '
-'RC008, RC011, 22023.';
+'memory; a -word must not occur in it, unless with its minus. score is BM25 (Robertson and '
+'Zaragoza 2009, IDF as in Lucene), above 0. About candidate_limit memories at most are scored, '
+'those with the rarest words, and fewer where these are enough. The first 16,000 characters of a '
+'query are read. Errors: RC001, RC008, RC011, 22023.';

@@ -448,8 +448,12 @@ select m.memory_id,
          where  x.bank_id = m.bank_id and x.memory_id = m.memory_id
          order  by e.name
        ) as entities,
-       m.valid_to is null or m.valid_to > now() as is_current
+       m.valid_to is null or m.valid_to > now() as is_current,
+       m.valid_from,
+       m.valid_to,
+       m.superseded_by
 from   pgrecall.memory m;
 comment on view pgrecall.fact is
-'The facts of all banks to explore in SQL and BI tools: text, time, entities, and whether it still '
-'holds. Compare bank_id; to recall, use hybrid_recall().';
+'The facts of all banks to explore in SQL and BI tools: text, time, full names of entities, '
+'whether it still holds, from when to when, and what replaced it. Compare bank_id; to recall, use '
+'hybrid_recall().';

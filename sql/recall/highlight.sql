@@ -98,7 +98,10 @@ begin
       union all
       -- An identifier that the query contains is marked as a whole, any other in parts.
       select array[r.n, i.n, w.n], w.match[1],
-             i.is_hit or coalesce((
+             i.is_hit
+             or coalesce(
+                  pgrecall_internal._abbreviated(w.match[1]) in (select unnest(wanted)), false)
+             or coalesce((
                select bool_or(l.lexeme in (select unnest(wanted)))
                from   unnest(tsvector_to_array(to_tsvector(
                         config, pgrecall_internal._with_amounts(w.match[1])))) as l(lexeme)

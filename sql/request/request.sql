@@ -82,6 +82,14 @@ begin
     select l.lexeme
     from   pgrecall.lexemes((request.bank).text_search_config::regconfig, request.words) as l
   );
+  if request.lexemes = '{}' and request.excluded <> '{}' then
+    -- Only what writes the minus as well is not excluded: "What does -x do?"
+    request.lexemes := array(
+      select l.lexeme
+      from   pgrecall.lexemes((request.bank).text_search_config::regconfig,
+                              array_to_string(request.excluded, ' ')) as l
+    );
+  end if;
   if jsonb_typeof(request.options -> 'terms') = 'array' then
     expanded := array(
       select l.lexeme

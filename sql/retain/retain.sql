@@ -525,17 +525,14 @@ declare
   );
 begin
   facts := pgrecall_internal._facts(facts);
-  if searched.embedding_dimensions is null then
-    return;
-  end if;
   return query
   select f.n::integer - 1, e.kind, e.ordinal, e.model, e.embedding, e.tokens
   from   jsonb_array_elements(facts) with ordinality as f(fact, n)
   cross  join lateral pgrecall_internal._read_fact(
            case jsonb_typeof(f.fact)
-             -- Only the fields that identify a fact: retain() checks the rest.
-             when 'object' then f.fact - array['entities', 'relations', 'links', 'tags',
-                                               'metadata', 'questions', 'embedding', 'embeddings',
+             -- All but vectors is checked, so that no fact is embedded that retain() refuses, and
+             -- but links: those of a stream may lead to earlier batches.
+             when 'object' then f.fact - array['links', 'questions', 'embedding', 'embeddings',
                                                'tokens', 'parts']
              else f.fact
            end,
@@ -568,7 +565,7 @@ comment on function pgrecall.stored_embeddings is
 'The stored embeddings of facts, of their parts and of the questions they answer. facts is as for '
 'retain(), to which they can be passed instead of being computed again. All models, in order of '
 'index, kind, ordinal and model; none for new facts. Reads only. Errors: RC001, RC003 naming fact '
-'and field, RC008 fact type.';
+'and field, RC008 fact type: as retain(), but for links and vectors.';
 
 create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint

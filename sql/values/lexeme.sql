@@ -3,7 +3,8 @@
 -- lexemes() is the only place where a text is cut into terms; documents and queries go through it
 -- alike. Words are stemmed by the text search configuration of the bank. Identifiers, codes, dates
 -- and addresses are also kept as typed, so that "max_client_conn" is found exactly. Amounts are
--- also kept as others write them: 512MB as 512 and MB, and 1,299.00 as 1299.
+-- also kept as others write them: 512MB as 512 and MB, and 1,299.00 as 1299. Hashes are also kept
+-- as git abbreviates them, so that a shorter one finds a longer one, and the reverse.
 -- Chinese, Japanese and Korean are cut into pairs of letters.
 -- All functions are SQL without tables: the planner inlines them.
 -- A change here makes stored weights and new queries disagree until a full refresh_statistics().
@@ -64,6 +65,14 @@ comment on function pgrecall_internal._with_amounts is
 'A text with the numbers in it whose digits are in groups also without the signs between these, '
 'and those with a unit also apart from it: 1,299 1299 for 1,299, 512MB 512 MB for 512MB.';
 
+create or replace function pgrecall_internal._abbreviated(word text)
+returns text
+language sql immutable parallel safe
+return case when word ~* '^[0-9a-f]{8,64}$' and word ~ '[0-9]' and word ~ '[[:alpha:]]'
+            then lower(left(word, 7)) end;
+comment on function pgrecall_internal._abbreviated is
+'A hash as git abbreviates it, by its first seven digits; null for any other word.';
+
 create or replace function pgrecall.lexemes(config regconfig, content text)
 returns setof pgrecall.lexeme_frequency
 language sql immutable parallel safe
@@ -89,6 +98,12 @@ begin atomic
            ) as i(match)
     where  length(i.match[1]) <= 200
     union all
+    -- Hashes abbreviated. Few texts have one, and to look for them takes long.
+    select pgrecall_internal._abbreviated(h.match[1]), 1
+    from   regexp_matches(case when t.spelt ~* '\m[0-9a-f]{8}' then t.spelt end,
+                          '\m([0-9a-f]{8,64})\M', 'gi') as h(match)
+    where  pgrecall_internal._abbreviated(h.match[1]) is not null
+    union all
     -- Chinese, Japanese and Korean have no spaces between words: each pair of adjacent letters.
     select p.letter || coalesce(p.next, ''), 1
     from (
@@ -103,10 +118,10 @@ begin atomic
 end;
 comment on function pgrecall.lexemes is
 'The lexemes of a text and how often each occurs in it: words as the configuration stems them, '
-'identifiers as typed, 512MB also as 512 and MB, 1,299 also as 1299, Chinese, Japanese and Korean '
-'by pairs of letters. The text is read in Unicode form NFKC. Letters with and without accents are '
-'different, unless the configuration removes the accents, as one with the dictionary unaccent '
-'does.';
+'identifiers as typed, 512MB also as 512 and MB, 1,299 also as 1299, hashes of eight or more '
+'hexadecimal digits also as their first seven, Chinese, Japanese and Korean by pairs of letters. '
+'The text is read in Unicode form NFKC. Letters with and without accents are different, unless the '
+'configuration removes the accents, as one with the dictionary unaccent does.';
 
 create or replace function pgrecall_internal._field_lexemes(
   config regconfig, content text, context text, context_weight double precision,

@@ -215,6 +215,20 @@ def test_a_number_in_the_text_is_that_of_the_id_where_a_long_memory_is_left_out(
     assert lines == {"1": facts[0], "3": facts[2]}
 
 
+def test_a_window_is_that_of_when_an_agent_retained_what_has_no_time(database: str) -> None:
+    old = {"text": "We decided about the queue.", "mentioned_at": "2020-03-05"}
+
+    async def body() -> Any:
+        async with over_stdio(database, "--bank", "b", "--create", "--no-embed") as session:
+            await called(session, "retain", facts=["The queue has five retries."])
+            with Recall.connect(database, embedder=None) as memory:
+                memory.retain("b", [old])
+            asked = "What was decided about the queue in the last 7 days?"
+            return await called(session, "recall", question=asked)
+
+    assert "[1] The queue has five retries." in run(body)["text"]
+
+
 @pytest.mark.parametrize("connect", [over_stdio, over_http])
 def test_a_client_retains_recalls_lists_and_forgets(database: str, connect: Any) -> None:
     async def body() -> tuple[Any, Any, Any, Any, Any]:

@@ -175,6 +175,32 @@ def test_an_amount_written_apart_is_found_by_one_written_together(
     assert found(connection, query) == [memory]
 
 
+@pytest.mark.parametrize(
+    ("stored", "query", "is_found"),
+    [
+        ("66a36e77fd", "66a36e7", True),
+        ("66A36E77FD", "66a36e77", True),
+        ("66a36e7", "66a36e77fd9c0e1d2b3a495867768594a3b2c1d0", True),
+        ("sha256:9f86d081884c7d659a2feaa0c55ad015", "9f86d081884c", True),
+        ("66a36e77fd", "66a36f77fd", False),
+        ("66a36e77fd", "66a36e", False),
+        ("1234567890", "1234567", False),
+        ("deadbeef", "deadbee", False),
+        ("66a36e77fdx", "66a36e7", False),
+    ],
+)
+def test_a_hash_is_found_however_it_is_abbreviated(
+    connection: Connection, stored: str, query: str, is_found: bool
+) -> None:
+    create(connection)
+    (memory,) = retain(connection, [f"Commit {stored}, reverted."])
+
+    ((text,),) = call(connection, "highlight", bank="b", memory_id=memory, query=query)
+
+    assert found(connection, query) == [memory] * is_found
+    assert ("<mark>" in text) is is_found
+
+
 def test_letters_that_never_stand_together_are_not_found_together(connection: Connection) -> None:
     create(connection)
     retain(connection, ["海上", "京東"])
@@ -263,6 +289,14 @@ LIBRARY = {
         ("closed ('at night' -ana)", {"jira"}),
         ('"ben writes" -C++', {"sharp"}),
         ('"deployed by -ana"', {"swapped"}),
+        ('release ("to be or")', {"hamlet"}),
+        # So do those of code, and what is pasted.
+        ('raise Late("deployed release")', {"swapped", "deploys", "hamlet"}),
+        ('{"release": "to be or"}', {"hamlet"}),
+        ('{"by":"Ana at night"}', {"swapped", "deploys", "other"}),
+        ('x["closed degrees"] -ana', {"jira", "cold"}),
+        ('closed\n"with Ana" -Ben', {"jira", "swapped", "deploys", "other", "sharp", "plus"}),
+        ('\n"deployed by Ana"\n', {"swapped"}),
         ("""'closed "of Oslo" -ana'""", {"jira", "other", "swapped", "deploys", "cold"}),
         ("closed the ships' -ana 'nights'", {"jira"}),
         ("ana's release -ana and ben's", {"hamlet", "jira", "sharp", "plus"}),
@@ -281,6 +315,36 @@ def test_quotes_require_and_minus_excludes(
     assert {names[memory] for memory in found(connection, query)} == expected
     heard = call(connection, "message_arm", bank="b", query=query)
     assert {names[message] for message in ids(heard)} == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("may we terraform apply -target?", {0}),
+        ("psql -v ON_ERROR_STOP=1", {1}),
+        ("what does -v do?", {1}),
+        ("terraform -Target -v", {0}),
+        ("the target -of", {0}),
+        ("grep -rn src", {3}),
+        ("terraform -apply", {2}),
+        ("what about -hit?", set()),
+    ],
+)
+def test_what_writes_the_minus_as_well_is_not_excluded(
+    connection: Connection, query: str, expected: set[int]
+) -> None:
+    create(connection)
+    memory_ids = retain(
+        connection,
+        [
+            "`terraform apply -target` was banned.",
+            "Migrations run by psql -v ON_ERROR_STOP=1.",
+            "Terraform hit the target of the re-target, v 2.",
+            "Use (grep -rn TODO src) for it.",
+        ],
+    )
+
+    assert {memory_ids.index(memory) for memory in found(connection, query)} == expected
 
 
 def test_a_phrase_does_not_reach_from_one_field_into_another(connection: Connection) -> None:

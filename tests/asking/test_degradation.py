@@ -290,6 +290,22 @@ def test_facts_are_stored_without_embedding_and_get_it_with_the_next_retain(
     assert stored == (4, 1)
 
 
+def test_a_warning_says_what_makes_the_embedder_work(
+    connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        raise EmbedderUnavailable("a package is missing", hint="Run: pip install it")
+
+    recall = Recall(connection, embedder=embed, model="toy")
+    recall.create_bank("b")
+    with caplog.at_level(logging.WARNING, "pgrecall"):
+        recall.retain("b", ["Cem sails"])
+
+    assert caplog.messages == [
+        "facts are stored without embedding: a package is missing. Run: pip install it"
+    ]
+
+
 @pytest.mark.parametrize("embed", [embed_badly, embed_too_few])
 def test_a_correction_is_stored_without_embedding_if_the_embedder_fails(
     connection: Connection, caplog: pytest.LogCaptureFixture, embed: EmbedFunction

@@ -12,6 +12,7 @@ from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import pytest
 
 from growth import MOST, grows_by
@@ -284,6 +285,22 @@ def test_a_function_is_given_new_messages_alone(memory: Recall) -> None:
     assert seen == [[turn["text"]] for turn in TALK]
 
 
+def test_an_answer_without_a_time_is_read_each_time_it_is_given(memory: Recall) -> None:
+    asked = ["Do you eat meat?", "No.", "Do you eat fish?", "No.", "Do you eat eggs?", "No."]
+    said = [{"role": ("assistant", "user")[n % 2], "text": text} for n, text in enumerate(asked)]
+    seen: list[list[object]] = []
+
+    def extract(messages: Sequence[Mapping[str, object]]) -> list[str]:
+        seen.append([message["text"] for message in messages])
+        return []
+
+    memory.retain_conversation("b", said[:4], extract=extract)
+    memory.retain_conversation("b", said[2:], extract=extract)
+    memory.retain_conversation("b", said, extract=extract)
+
+    assert seen == [asked[:4], asked[4:]]
+
+
 def test_what_was_interrupted_is_done_again(memory: Recall) -> None:
     def interrupted(messages: Sequence[Mapping[str, object]]) -> list[str]:
         if messages[0]["session"] == "s2":
@@ -342,6 +359,23 @@ def test_a_time_without_a_zone_means_the_same_in_a_message_and_its_facts(
     assert fact.occurred == (day, day + timedelta(days=1))
 
 
+def test_what_was_said_is_erased_from_the_context_of_others_too(memory: Recall) -> None:
+    """As the README shows."""
+    secret = {**TALK[0], "text": "My card number is 4111."}
+    done = memory.retain_conversation("b", [secret, *TALK[1:2]], extract=RuleExtractor())
+
+    memory.forget("b", filter="text ilike '%card number%'")
+    memory.forget_messages("b", done.messages[0].message_id)
+    beside = "context ilike '%card number%'"
+    for old in memory.list_memories("b", filter=beside, is_ended_too=True):
+        memory.update("b", old.memory_id, context=None)
+        memory.forget("b", old.memory_id)
+
+    kept = memory.list_memories("b", is_ended_too=True)
+    assert [one.text for one in kept] == ["I went to Porto with Mel yesterday."]
+    assert "4111" not in "\n".join(memory.export("b"))
+
+
 def test_an_extractor_may_be_async(memory: Recall) -> None:
     async def extract(messages: Sequence[Mapping[str, object]]) -> list[str]:
         return [f"{len(messages)} said."]
@@ -373,6 +407,37 @@ def test_a_fact_that_is_none_is_left_out_alone(memory: Recall) -> None:
     assert (len(done.facts), [one.fact for one in done.failures]) == (1, [5, None])
 
 
+def test_a_null_of_a_model_stands_for_the_session_and_time_of_its_messages(memory: Recall) -> None:
+    said = {"text": "Ana was in Porto.", "source_id": None, "mentioned_at": None, "occurred": None}
+
+    memory.retain_conversation("b", TALK[:1], extract=lambda _: [said])
+
+    (fact,) = memory.list_memories("b")
+    assert (fact.source_id, fact.mentioned_at) == ("s1", talk.moment(TALK[0]))
+
+
+def test_a_link_leads_where_it_did_if_a_fact_before_is_left_out(
+    memory: Recall, connection: psycopg.Connection[Any]
+) -> None:
+    facts: Any = [
+        {"text": "It rained.", "links": [{"kind": "causes", "to_index": 2}]},
+        {"text": "Bad.", "confidence": "0.9"},
+        {"text": "We stayed in.", "links": [{"kind": "caused_by", "to_index": place}
+                                            for place in (0, 1)]},
+        {"text": "We slept."},
+    ]  # fmt: skip
+
+    done = memory.retain_conversation("b", TALK[:1], extract=lambda _: facts)
+
+    rain, home, _ = (row.memory_id for row in done.facts)
+    links = "select kind, from_id, to_id from pgrecall.link where kind <> 'temporal' order by 1"
+    assert [(one.fact or {}).get("text") for one in done.failures] == ["Bad."]
+    assert connection.execute(links).fetchall() == [
+        ("caused_by", home, rain),
+        ("causes", rain, home),
+    ]
+
+
 def test_a_fact_that_may_not_end_another_is_left_out_alone(memory: Recall) -> None:
     memory.configure_bank("b", {"replace": "key", "source_trust": {"s*": 0.5}})
     memory.quarantine("b", "s2")
@@ -393,7 +458,9 @@ def test_a_fact_that_may_not_end_another_is_left_out_alone(memory: Recall) -> No
     assert [one.text for one in memory.list_memories("b")] == ["Kept.", "We meet on Monday."]
 
 
-def test_what_cannot_be_extracted_is_found_among_the_messages(memory: Recall) -> None:
+def test_what_cannot_be_extracted_is_found_among_the_messages(
+    memory: Recall, caplog: pytest.LogCaptureFixture
+) -> None:
     calls = 0
 
     def extract(messages: Sequence[Mapping[str, object]]) -> list[Any]:
@@ -412,6 +479,10 @@ def test_what_cannot_be_extracted_is_found_among_the_messages(memory: Recall) ->
         (2, 2, {"colour": 1, "source_id": "s2", "mentioned_at": SENT}),
     ]
     assert done.failures[0].problem == "OSError: out of reach"
+    assert [record.getMessage() for record in caplog.records] == [
+        "3 facts were refused, or batches of messages that the extractor failed for:"
+        " the result lists them as failures"
+    ]
     assert len(done.facts) == 2
     assert [hit.kind for hit in memory.recall("b", "Porto yesterday", top_k=1)] == ["message"]
 

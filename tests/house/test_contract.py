@@ -326,7 +326,7 @@ def test_the_view_fact_shows_facts_and_nothing_internal(connection: Connection) 
     assert names == [
         *("memory_id", "bank_id", "fact_type", "text", "context", "fact_key", "source_id", "tags"),
         *("metadata", "occurred_start", "occurred_end", "mentioned_at", "confidence"),
-        *("proof_count", "entities", "is_current"),
+        *("proof_count", "entities", "is_current", "valid_from", "valid_to", "superseded_by"),
     ]
     assert [(text, entities, current) for text, _, entities, current in facts] == [
         ("Ana leads Atlas", ["Ana", "Atlas"], True),
@@ -334,6 +334,23 @@ def test_the_view_fact_shows_facts_and_nothing_internal(connection: Connection) 
     ]
     assert facts[0][1].isoformat()[:10] == "2026-03-05"
     assert old in column(connection, "select memory_id from pgrecall.fact where is_current")
+
+
+def test_the_view_fact_says_which_facts_held_on_a_day(connection: Connection) -> None:
+    connection.execute("select pgrecall.create_bank('b', settings => '{\"replace\": \"key\"}')")
+    facts = [
+        {"text": f"Deploys on {day}.", "fact_key": "day", "mentioned_at": f"2026-0{month}-01"}
+        for month, day in enumerate(("Monday", "Friday"), 1)
+    ]
+    _, new = retain(connection, facts, bank="b")
+
+    held = rows(
+        connection,
+        "select text, superseded_by from pgrecall.fact where bank_id = 'b'"
+        " and valid_from <= '2026-01-15' and (valid_to is null or valid_to > '2026-01-15')",
+    )
+
+    assert held == [("Deploys on Monday.", new)]
 
 
 # Options

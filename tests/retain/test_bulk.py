@@ -227,7 +227,7 @@ def test_the_first_fact_refused_ends_the_load(recall: Recall, looked: Connection
 def test_refused_facts_are_told_and_left_out(recall: Recall, looked: Connection) -> None:
     facts: list[Any] = [fact(n) for n in range(30)]
     facts[0]["fact_type"] = "nonsense"  # found before anything is embedded
-    facts[11]["entities"] = [""]  # by retain
+    facts[11]["entities"] = [""]
     facts[12]["text"] = "a\0b"  # before anything is sent
     facts[17]["links"] = [{"kind": "causes", "to_index": 12}]
     facts[18]["links"] = [{"kind": "causes", "to_index": 29}]
@@ -246,7 +246,13 @@ def test_refused_facts_are_told_and_left_out(recall: Recall, looked: Connection)
     assert value(looked, embedded) == 24
 
 
-def test_facts_beside_a_refused_one_are_embedded_once(database: str, recall: Recall) -> None:
+@pytest.mark.parametrize(
+    ("field", "count"),
+    [({"links": [{"kind": "nonsense"}]}, 20), ({"entities": [""]}, 19)],  # found before embedding
+)
+def test_facts_beside_a_refused_one_are_embedded_once(
+    database: str, recall: Recall, field: dict[str, Any], count: int
+) -> None:
     texts: list[str] = []
 
     def embed(given: Sequence[str]) -> list[list[float]]:
@@ -254,11 +260,11 @@ def test_facts_beside_a_refused_one_are_embedded_once(database: str, recall: Rec
         return toy_embed(given)
 
     facts: list[Any] = [fact(n) for n in range(20)]
-    facts[7]["entities"] = [""]
+    facts[7] |= field
     with Recall.connect(database, embedder=embed, model="toy") as own:
         own.retain_bulk("b", facts, refused=lambda *_: None)
 
-    assert len(texts) == len(set(texts)) == 20
+    assert len(texts) == len(set(texts)) == count
 
 
 def test_what_all_facts_lack_ends_the_load(recall: Recall) -> None:

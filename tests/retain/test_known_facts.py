@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgrecall import FunctionEmbedder, ModelMismatch, Recall
+from pgrecall import FunctionEmbedder, InvalidFact, ModelMismatch, Recall
 from pgrecall.calls.call import Call
 from pgrecall.retaining.facts import Fact
 from toys import toy_embed
@@ -179,6 +179,29 @@ def test_a_bank_is_asked_only_where_something_is_to_be_embedded(
 
     assert len(sent) == 2
     assert not any("stored_embeddings" in sql for sql in sent)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"occurred": "2024-05"},
+        {"confidence": "0.9"},
+        {"entities": [{"name": ""}]},
+        {"relations": [{"from": "Ana"}]},
+        {"tags": "a"},
+    ],
+)
+def test_what_is_refused_is_not_embedded(connection: Connection, field: dict[str, Any]) -> None:
+    """A bank without an embedding, and one that has some."""
+    embedder = Counting()
+    recall = Recall(connection, embedder=embedder)
+    recall.create_bank("b")
+    for fact in ("Ana", "Ben"):
+        with pytest.raises(InvalidFact), connection.transaction():
+            recall.retain("b", [fact, {"text": "Bad", **field}])
+        recall.retain("b", [fact])
+
+    assert embedder.asked == ["Ana", "Ben"]
 
 
 def test_sql_tells_which_facts_need_no_embedding(connection: Connection) -> None:

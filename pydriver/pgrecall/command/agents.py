@@ -36,6 +36,8 @@ NAME = "pgrecall"
 POOL_SIZE = 4
 TOKEN_SETTING = "PGRECALL_MCP_TOKEN"
 LEAST_TOKEN = 32
+SETTINGS = {"time_basis": "mentioned"}
+"""Of a bank that agents fill: they retain what was just said, and seldom when it happened."""
 HOOK_CONFIDENCE = 0.3
 """Minimum relevance; below it a memory is not worth its tokens."""
 
@@ -86,7 +88,7 @@ def serve(options: SimpleNamespace, console: Console) -> int:
         ) as memory:
             try:  # the tools report the error, since clients do not show a server's exit
                 if options.create:
-                    await memory.create_bank(bank, exist_ok=True)
+                    await memory.create_bank(bank, settings=SETTINGS, exist_ok=True)
                 await memory.bank_options(bank)
             except BankNotFound as error:
                 fail(error.message, mcp_server.CREATE)

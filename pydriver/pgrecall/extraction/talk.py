@@ -53,6 +53,22 @@ def batches(messages: Sequence[Message], size: int) -> Iterator[tuple[int, Seque
             start = n
 
 
+def to_extract(messages: Sequence[Message], is_new: Sequence[bool]) -> list[bool]:
+    """Return which messages facts are made of: the new ones, and answers that are given again.
+
+    Without a time a second "yes" is the message that the bank knows. But what stands behind a new
+    message of its session was said after it.
+    """
+    grown = set()
+    wanted = []
+    for message, one in zip(messages, is_new, strict=True):
+        if one:
+            grown.add(message.get("session"))
+        is_again = message.get("sent_at") is None and message.get("session") in grown
+        wanted.append(one or is_again)
+    return wanted
+
+
 def extracted(
     extract: Extractor, messages: Sequence[Message], is_new: Sequence[bool]
 ) -> tuple[list[Fact], str | None]:
@@ -90,12 +106,43 @@ def _with_origin(fact: Fact, messages: Sequence[Message]) -> Fact:
         return known  # retain() says what is wrong
     last = messages[-1]
     origin = {"source_id": last.get("session"), "mentioned_at": last.get("sent_at")}
-    return {name: value for name, value in origin.items() if value is not None} | dict(known)
+    # Models write null for what they do not know.
+    given = {name: value for name, value in known.items() if value is not None}
+    return {name: value for name, value in (origin | given).items() if value is not None}
+
+
+def without(facts: Sequence[Fact], place: int) -> list[Fact]:
+    """Return facts without one, their links to it left out and those beyond it moved."""
+    return [_unlinked(fact, place) for n, fact in enumerate(facts) if n != place]
+
+
+def _unlinked(fact: Fact, place: int) -> Fact:
+    links = fact.get("links") if isinstance(fact, Mapping) else None
+    if not isinstance(fact, Mapping) or not isinstance(links, list | tuple):
+        return fact
+    kept = []
+    for link in links:
+        index = link.get("to_index") if isinstance(link, Mapping) else None
+        if isinstance(index, int) and index > place:
+            link = {**link, "to_index": index - 1}
+        if index != place:
+            kept.append(link)
+    return {**fact, "links": kept}
 
 
 def failure(first: int, messages: Sequence[Message], problem: str, fact: Any) -> ExtractionFailure:
     """Make a failure of messages."""
     return ExtractionFailure(first, first + len(messages) - 1, problem, fact)
+
+
+def warn(failures: Sequence[ExtractionFailure]) -> None:
+    """Log how much was left out, for callers who do not look; never what was said."""
+    if failures:
+        logger.warning(
+            "%s facts were refused, or batches of messages that the extractor failed for:"
+            " the result lists them as failures",
+            len(failures),
+        )
 
 
 def placed(first: int, row: RetainedMessage) -> RetainedMessage:

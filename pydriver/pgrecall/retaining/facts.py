@@ -164,7 +164,7 @@ class FactBatch:
                 if self._is_strict:
                     raise
                 self._failed.add(model)
-                logger.warning("facts are stored without embedding: %s", said(error)[0])
+                logger.warning("facts are stored without embedding: %s", _told(error))
         for place in places:
             if (id(place), model) in self._stored:
                 yield place, self._stored[id(place), model]
@@ -209,8 +209,12 @@ def word_vectors(embedder: Embedder, texts: Sequence[PendingText], is_strict: bo
     except Exception as error:  # embed_pending() adds them later
         if is_strict:
             raise
-        logger.warning("relations and names are stored without embedding: %s", said(error)[0])
+        logger.warning("relations and names are stored without embedding: %s", _told(error))
         return []
+
+
+def _told(error: Exception) -> str:
+    return ". ".join(part for part in said(error) if part)
 
 
 def _places(fact: object, *, is_all: bool = False) -> Iterator[dict[str, object]]:
