@@ -348,17 +348,47 @@ returns text
 -- Strict: the planner then knows that a compared key is not null, as the partial index requires.
 language plpgsql immutable strict parallel safe
 as $$
+declare
+  -- What Unicode calls default ignorable, as soft hyphens and marks of direction, but not the
+  -- non-joiner, which parts words; the points of Hebrew and Arabic, and the stroke that lengthens.
+  unread constant text :=
+    '\u00ad\u034f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061c\u0640'
+    '\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u115f\u1160'
+    '\u17b4\u17b5\u180b-\u180f\u200d-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff'
+    '\U000e0000-\U000e0fff';
+  digits constant text :=
+    '\u0660-\u0669\u06f0-\u06f9\u07c0-\u07c9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f'
+    '\u0ae6-\u0aef\u0b66-\u0b6f\u0be6-\u0bef\u0c66-\u0c6f\u0ce6-\u0cef\u0d66-\u0d6f'
+    '\u0e50-\u0e59\u0ed0-\u0ed9\u0f20-\u0f29\u1040-\u1049\u1090-\u1099\u17e0-\u17e9'
+    '\u1810-\u1819\u19d0-\u19d9\u1b50-\u1b59\u1c50-\u1c59\ua9d0-\ua9d9\uabf0-\uabf9';
+  code   integer;
 begin
   -- Shortcut for plain ASCII, as most texts are, and for single-byte encodings.
   if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
     return content;
   end if;
-  return normalize(content, nfkc);
+  content := normalize(content, nfkc);
+  if content !~ ('[' || unread || digits || ']') then
+    return content;
+  end if;
+  content := regexp_replace(content, '[' || unread || ']+', '', 'g');
+  loop
+    code := ascii(substring(content from '[' || digits || ']'));
+    exit when code is null;
+    -- The zeros of a script end in 0, those of the scripts of India in 6, in hexadecimal.
+    code := code / 16 * 16 + case when code between 2304 and 3583 then 6 else 0 end;
+    content := translate(
+      content, (select string_agg(chr(code + n), '' order by n) from generate_series(0, 9) as n),
+      '0123456789');
+  end loop;
+  return content;
 end;
 $$;
 comment on function pgrecall_internal._normalised is
 'A text in Unicode form NFKC, for comparisons: one code point for an accented letter, wide letters '
-'and digits as plain ones. Unchanged in a database whose encoding is not UTF8.';
+'and digits as plain ones; with the digits of all scripts as 0 to 9, and without what is not seen, '
+'as soft hyphens, and the points of Hebrew and Arabic. Unchanged in a database whose encoding is '
+'not UTF8.';
 
 create or replace function pgrecall_internal._scope(bank_id text, fact_type text)
 returns bigint
@@ -3224,7 +3254,8 @@ comment on function pgrecall_internal._visible_sql is
 -- and addresses are also kept as typed, so that "max_client_conn" is found exactly. Amounts are
 -- also kept as others write them: 512MB as 512 and MB, and 1,299.00 as 1299. Hashes are also kept
 -- as git abbreviates them, so that a shorter one finds a longer one, and the reverse.
--- Chinese, Japanese and Korean are cut into pairs of letters.
+-- Chinese, Japanese and Korean are cut into pairs of letters, Thai, Lao, Burmese and Khmer into
+-- groups of three.
 -- All functions are SQL without tables: the planner inlines them.
 -- A change here makes stored weights and new queries disagree until a full refresh_statistics().
 
@@ -3236,6 +3267,53 @@ return '\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-
        '\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff';
 comment on function pgrecall_internal._cjk is
 'The letters of Chinese, Japanese and Korean, for use inside a bracket expression.';
+
+create or replace function pgrecall_internal._syllabic()
+returns text
+language sql immutable parallel safe
+return '\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecf\u0edc-\u0edf'
+       '\u1000-\u103f\u1050-\u108f\u109a-\u109f\u1780-\u17d3\u17d7\u17dc-\u17dd'
+       '\u1950-\u1974\u1980-\u19c9\u1a20-\u1a7c\ua9e0-\ua9ef\ua9fa-\ua9fe'
+       '\uaa60-\uaac2\uaadb-\uaadf\U00011700-\U0001172b';
+comment on function pgrecall_internal._syllabic is
+'The letters and marks of Thai, Lao, Burmese, Khmer and other scripts of that region in which '
+'Unicode finds no ends of words (Line_Break SA), for use inside a bracket expression.';
+
+create or replace function pgrecall_internal._unspaced()
+returns text
+language sql immutable parallel safe
+return pgrecall_internal._cjk() || pgrecall_internal._syllabic();
+comment on function pgrecall_internal._unspaced is
+'The letters of _cjk() and _syllabic(), whose texts are not cut at spaces alone, for use inside a '
+'bracket expression.';
+
+create or replace function pgrecall_internal._letter_groups(content text)
+returns table (run bigint, n bigint, letter text, lexeme text)
+language sql immutable parallel safe
+begin atomic
+  select g.run, g.n, g.letter,
+         case when g.n = 1 then g.letter || coalesce(g.second, '') || coalesce(g.third, '')
+              else g.letter || g.second || g.third end
+  from (
+    select r.n as run, c.n, c.letter, lead(c.letter) over w as second,
+           case when r.is_syllabic then lead(c.letter, 2) over w else '' end as third
+    from (
+      select x.n, coalesce(x.match[1], x.match[2]) as letters, x.match[2] is not null as is_syllabic
+      from   regexp_matches(
+               _letter_groups.content,
+               '([' || pgrecall_internal._cjk() || ']+)|(['
+               || pgrecall_internal._syllabic() || ']+)', 'g'
+             ) with ordinality as x(match, n)
+      offset 0  -- The rows of the window do not carry the whole text.
+    ) as r,
+    string_to_table(r.letters, null) with ordinality as c(letter, n)
+    window w as (partition by r.n order by c.n)
+  ) as g;
+end;
+comment on function pgrecall_internal._letter_groups is
+'The letters of scripts without spaces between words, each with the lexeme that begins with it: '
+'two letters of _cjk(), three of _syllabic(); null where fewer are left, but a shorter run of '
+'letters is a lexeme as a whole. run: number of the run, n: place of the letter in it.';
 
 create or replace function pgrecall_internal._suffix()
 returns text
@@ -3251,22 +3329,27 @@ return coalesce(case when octet_length(content) > length(content) then (
   -- What the parser of words reads as part of one.
   select string_agg(c.mark, '')
   from   (select distinct x from string_to_table(_marks.content, null) as x) as c(mark)
-  where  octet_length(c.mark) > 1 and c.mark !~ '[[:alnum:]]'
+  where  octet_length(c.mark) > 1 and c.mark !~ '[[:alnum:]\u200b\u200c]'
     and  (select count(*) from ts_parse('default', 'a' || c.mark || 'a')) = 1
 ) end, '');
 comment on function pgrecall_internal._marks is
 'The marks in a text that belong to words and are no letters, for use inside a bracket expression '
 'beside [:alnum:], as the virama of Hindi and the tones of Thai; empty where there are none.';
 
+create or replace function pgrecall_internal._parted(content text)
+returns text
+language sql immutable parallel safe
+return regexp_replace(content, '[-_./@:+#\u200b\u200c]+(?=[[:alnum:]])', ' ', 'g');
+comment on function pgrecall_internal._parted is
+'A text with spaces between the parts of identifiers: max_client_conn becomes max client conn.';
+
 create or replace function pgrecall_internal._spaced(content text)
 returns text
 language sql immutable parallel safe
-return regexp_replace(
-  regexp_replace(content, '[' || pgrecall_internal._cjk() || ']+', ' ', 'g'),
-  '[-_./@:+#]+(?=[[:alnum:]])', ' ', 'g'
-);
+return pgrecall_internal._parted(
+  regexp_replace(content, '[' || pgrecall_internal._unspaced() || ']+', ' ', 'g'));
 comment on function pgrecall_internal._spaced is
-'A text without Chinese, Japanese and Korean, and with spaces between the parts of identifiers: '
+'A text without the letters of _unspaced(), and with spaces between the parts of identifiers: '
 'max_client_conn becomes max client conn.';
 
 create or replace function pgrecall_internal._with_amounts(content text)
@@ -3298,7 +3381,8 @@ language sql immutable parallel safe
 begin atomic
   with normalised as materialized (
     select n.content,
-           regexp_replace(n.content, '[' || pgrecall_internal._cjk() || ']+', ' ', 'g') as spelt
+           regexp_replace(
+             n.content, '[' || pgrecall_internal._unspaced() || ']+', ' ', 'g') as spelt
     from   (select pgrecall_internal._normalised(lexemes.content) offset 0) as n(content)
   )
   select u.lexeme, sum(u.frequency)::integer
@@ -3306,13 +3390,14 @@ begin atomic
   cross  join lateral (
     select w.lexeme, cardinality(w.positions)
     from   unnest(to_tsvector(
-             config, pgrecall_internal._spaced(pgrecall_internal._with_amounts(t.spelt)))) as w
+             config, pgrecall_internal._parted(pgrecall_internal._with_amounts(t.spelt)))) as w
     union all
     -- Identifiers, codes, dates, addresses as typed.
-    select lower(i.match[1]), 1
+    select lower(regexp_replace(i.match[1], '[\u200b\u200c]', '', 'g')), 1
     from   regexp_matches(
              t.spelt,
-             '[[:alnum:]]+(?:(?:[-_./@:+#]+[[:alnum:]]+)+' || pgrecall_internal._suffix() || '?|'
+             '[[:alnum:]]+(?:(?:[-_./@:+#\u200b\u200c]+[[:alnum:]]+)+'
+             || pgrecall_internal._suffix() || '?|'
              || pgrecall_internal._suffix() || ')', 'g'
            ) as i(match)
     where  length(i.match[1]) <= 200
@@ -3323,24 +3408,19 @@ begin atomic
                           '\m([0-9a-f]{8,64})\M', 'gi') as h(match)
     where  pgrecall_internal._abbreviated(h.match[1]) is not null
     union all
-    -- Chinese, Japanese and Korean have no spaces between words: each pair of adjacent letters.
-    select p.letter || coalesce(p.next, ''), 1
-    from (
-      select c.letter, c.n, lead(c.letter) over (partition by r.n order by c.n) as next
-      from   regexp_matches(t.content, '[' || pgrecall_internal._cjk() || ']+', 'g')
-               with ordinality as r(match, n),
-             string_to_table(r.match[1], null) with ordinality as c(letter, n)
-    ) as p
-    where  p.next is not null or p.n = 1
+    -- Scripts without spaces between words.
+    select g.lexeme, 1 from pgrecall_internal._letter_groups(t.content) as g
+    where  g.lexeme is not null
   ) as u(lexeme, frequency)
   group by u.lexeme;
 end;
 comment on function pgrecall.lexemes is
 'The lexemes of a text and how often each occurs in it: words as the configuration stems them, '
 'identifiers as typed, 512MB also as 512 and MB, 1,299 also as 1299, hashes of eight or more '
-'hexadecimal digits also as their first seven, Chinese, Japanese and Korean by pairs of letters. '
-'The text is read in Unicode form NFKC. Letters with and without accents are different, unless the '
-'configuration removes the accents, as one with the dictionary unaccent does.';
+'hexadecimal digits also as their first seven, Chinese, Japanese and Korean by pairs of letters, '
+'Thai, Lao, Burmese and Khmer by threes. The text is read in Unicode form NFKC. Letters with and '
+'without accents are different, unless the configuration removes the accents, as one with the '
+'dictionary unaccent does.';
 
 create or replace function pgrecall_internal._field_lexemes(
   config regconfig, content text, context text, context_weight double precision,
@@ -3390,7 +3470,7 @@ begin atomic
          (sum(p.gap + length(p.word)) over running - length(p.word))::integer + 1,
          (sum(p.gap + length(p.word)) over running)::integer,
          p.gap = 0 and row_number() over running > 1,
-         p.word ~ ('^[' || pgrecall_internal._cjk() || ']$')
+         p.word ~ ('^[' || pgrecall_internal._unspaced() || ']$')
   from (
     select r.n, m.n as part, m.word, case m.n when 1 then length(r.match[1]) else 0 end as gap
     from   regexp_matches(
@@ -3404,8 +3484,9 @@ begin atomic
       select x.n, x.match[1]
       from   regexp_matches(
                r.match[2],
-               '[\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f]+|[' || pgrecall_internal._cjk() || ']|[^'
-               || pgrecall_internal._cjk() || ']+', 'g')
+               '[\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f]+|['
+               || pgrecall_internal._unspaced() || ']|[^' || pgrecall_internal._unspaced() || ']+',
+               'g')
                with ordinality as x(match, n)
       where  octet_length(r.match[2]) > length(r.match[2])
     ) as m
@@ -3418,7 +3499,7 @@ begin atomic
 end;
 comment on function pgrecall_internal._words is
 'The first 200 words of a query in order, with the positions of their first and last characters. '
-'In Chinese, Japanese and Korean each letter is a word (is_letter), and each run of katakana. '
+'In scripts without spaces each letter is a word (is_letter), and each run of katakana. '
 'is_joined: it directly follows the word before.';
 
 create or replace function pgrecall_internal._phrases(query text, firsts integer[] default null)
@@ -3439,13 +3520,13 @@ begin atomic
   select ltrim(array_to_string(q.words[f.n:l.n], '')), f.n, l.n, q.starts[f.n], q.ends[l.n]
   from   question q
   cross  join unnest(coalesce(firsts, array(select generate_series(1, q.length)))) as f(n)
-  cross  join generate_series(f.n, least(f.n + 11, q.length)) as l(n)
+  cross  join generate_series(f.n, least(f.n + 23, q.length)) as l(n)
   where  q.numbers[l.n] - q.numbers[f.n] < 8
     -- A letter among others is part of a word: 王 is not in 王国.
     and  not (f.n = l.n and q.letters[f.n] and (q.joined[f.n] or q.joined[f.n + 1]));
 end;
 comment on function pgrecall_internal._phrases is
-'Runs of one to eight words of a query, normalised as names are; of up to twelve letters in '
+'Runs of one to eight words of a query, normalised as names are; of up to 24 letters in '
 'languages without spaces between words. first and last count words, starts_at and ends_at '
 'characters. firsts: only runs whose first is one of these.';
 
@@ -4095,7 +4176,7 @@ declare
   apart  constant text := '(?:(?<![^[:space:]])|(?<=(?:^|[[:space:]])[(]))';
   quoted constant text := '"([^"]+)"(?![[:alnum:]])';
   typed  constant text := '([''‘][^''’]+[''’]|`[^`]+`)(?![[:alnum:]])';
-  minus  constant text := '([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*'
+  minus  constant text := '([[:alpha:]][[:alnum:]]*(?:[-_./@:+#''\u200b\u200c]+[[:alnum:]]+)*'
                           || pgrecall_internal._suffix() || '?)';
   bare   text;
   marked text;  -- a regular expression: -"excluded", "phrase", 'text' or -excluded
@@ -4145,10 +4226,10 @@ declare
   typed text := regexp_replace(lower(btrim(phrase)), '([^[:alnum:][:space:]])', '\\\1', 'g');
 begin
   typed := regexp_replace(typed, '[[:space:]]+', '\\s+', 'g');
-  if btrim(phrase) ~ ('^(?![' || pgrecall_internal._cjk() || '])[[:alnum:]]') then
+  if btrim(phrase) ~ ('^(?![' || pgrecall_internal._unspaced() || '])[[:alnum:]]') then
     typed := '(?<![[:alnum:]])' || typed;
   end if;
-  if btrim(phrase) ~ ('(?![' || pgrecall_internal._cjk() || '])[[:alnum:]]$') then
+  if btrim(phrase) ~ ('(?![' || pgrecall_internal._unspaced() || '])[[:alnum:]]$') then
     typed := typed || '(?![[:alnum:]])';
   end if;
   return '(?:' || typed || ')';
@@ -4174,7 +4255,7 @@ language plpgsql immutable parallel safe
 set search_path from current
 as $$
 declare
-  typed text := '[' || pgrecall_internal._cjk() || ']|[[:alnum:]](?:[-_./@:+#]+[[:alnum:]]'
+  typed text := '[' || pgrecall_internal._unspaced() || ']|[[:alnum:]](?:[-_./@:+#]+[[:alnum:]]'
                 || '|' || pgrecall_internal._suffix() || ')';
   words text;
 begin
@@ -4198,8 +4279,7 @@ end;
 $$;
 comment on function pgrecall_internal._has_phrase is
 'Whether the words of a phrase, in Unicode form NFKC, are adjacent in one of the fields, stemmed '
-'as the configuration does; a phrase with an identifier or Chinese, Japanese or Korean in it, as '
-'typed.';
+'as the configuration does; a phrase with an identifier or letters of _unspaced() in it, as typed.';
 
 create or replace function pgrecall_internal._matches_phrases(
   config regconfig, phrases text[], excluded text[], fields text[])
@@ -7066,7 +7146,7 @@ begin
   -- Most questions name nobody. It is cheaper to find out whether a question contains a name, and
   -- at which words, than to list all its phrases with their positions. Text without spaces between
   -- words needs the phrases.
-  if query !~ ('[' || pgrecall_internal._cjk() || ']') then
+  if query !~ ('[' || pgrecall_internal._unspaced() || ']') then
     words := (string_to_array(pgrecall.normalised_name(left(query, 4000)), ' '))[:200];
     spaced := string_to_array(' ' || array_to_string(words, E'\n '), E'\n');
     firsts := array(
@@ -7209,8 +7289,8 @@ begin
 end;
 $$;
 comment on function pgrecall.query_entities is
-'Entities named in a query: the longest names that occur in it, of at most eight words or twelve '
-'Chinese, Japanese or Korean letters, and all entities that have such a name as an alias. '
+'Entities named in a query: the longest names that occur in it, of at most eight words or, in '
+'scripts without spaces, 24 letters, and all entities that have such a name as an alias. '
 'confidence, 0 to 1, is the confidence in the alias. Where several entities have a name, each gets '
 'its share of confidence x (1 + 4 n): n is the number of other names in the query whose entities '
 'occur with it in its latest facts. A word with a capital that is no name, and stands beside no '
@@ -9454,12 +9534,13 @@ begin
   if ids is null then
     if request.phrases <> '{}' then
       -- Candidates have all words of the phrases, and all parts of their identifiers. A single
-      -- Chinese, Japanese or Korean letter is not indexed inside a word.
+      -- letter of a script without spaces is not indexed inside a word, nor are two of Thai.
       required := array(
         select distinct pgrecall_internal._dimension(l.lexeme)
         from   unnest(request.phrases) as p,
-               pgrecall.lexemes(config, regexp_replace(p, '[-_./@:+#]+', ' ', 'g')) as l
-        where  l.lexeme !~ ('^[' || pgrecall_internal._cjk() || ']$')
+               pgrecall.lexemes(config, regexp_replace(p, '[-_./@:+#\u200b\u200c]+', ' ', 'g')) as l
+        where  l.lexeme !~ ('^(?:[' || pgrecall_internal._cjk() || ']|['
+                            || pgrecall_internal._syllabic() || ']{1,2})$')
       );
     end if;
     -- A quarter of the limit finds nearly all of the best. The whole limit follows where that
@@ -10504,7 +10585,7 @@ declare
   mores   integer[];
   phrases text[];
 begin
-  if request.named = '{}' and query !~ ('[' || pgrecall_internal._cjk() || ']') then
+  if request.named = '{}' and query !~ ('[' || pgrecall_internal._unspaced() || ']') then
     -- Where the words stand tells whether they are part of a name.
     words := (string_to_array(
       btrim(regexp_replace(left(query, 4000), '[^[:alnum:]]+', ' ', 'g')), ' '))[:200];
@@ -16429,8 +16510,8 @@ begin
              or exists (select from pgrecall.lexemes(config, last))) then
     last := null;  -- Punctuation ends a word as a space does.
   end if;
-  -- Chinese, Japanese and Korean have no words that could be begun.
-  if last ~ ('[' || pgrecall_internal._cjk() || ']') then
+  -- Scripts without spaces have no words that could be begun.
+  if last ~ ('[' || pgrecall_internal._unspaced() || ']') then
     last := null;
   end if;
   terms := pgrecall_internal._terms(bank.bank_id, 'memory', array(
@@ -17504,7 +17585,7 @@ language sql immutable parallel safe
 return strpos(words, ' ' || alias || ' ') > 0
        -- The genitive of German and Dutch, "Anas Chefin".
        or length(alias) > 2 and strpos(words, ' ' || alias || 's ') > 0
-       or alias ~ ('[' || pgrecall_internal._cjk() || ']') and strpos(words, alias) > 0;
+       or alias ~ ('[' || pgrecall_internal._unspaced() || ']') and strpos(words, alias) > 0;
 comment on function pgrecall_internal._is_name_in is
 'Whether a text, normalised as a name is, has a normalised name in it, between spaces.';
 
@@ -18069,14 +18150,15 @@ begin
   return query
   select string_agg(d.code, '' order by d.n)
   from (
-    select c.code, c.n, count(*) filter (where not (
+    select c.code, c.n, greatest(1, count(*) filter (where not (
              octet_length(c.code) > 1
              -- A combining mark: normalisation sorts it before the mark that follows all others.
              and (left(normalize(chr(837) || c.code, nfkd), 1) <> chr(837)
                   -- A vowel or a last consonant of a Hangul syllable, and the like.
                   or normalize(c.before || c.code, nfkc)
-                     <> normalize(c.before, nfkc) || normalize(c.code, nfkc)))
-           ) over (order by c.n) as nth
+                     <> normalize(c.before, nfkc) || normalize(c.code, nfkc)
+                  or pgrecall_internal._normalised(c.code) = ''))
+           ) over (order by c.n)) as nth
     from (
       select s.code, s.n,
              concat(lag(s.code, 2) over (order by s.n), lag(s.code) over (order by s.n)) as before
@@ -18088,8 +18170,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._letters is
-'The letters of a text as they are stored, in order, each with its combining marks. Their NFKC '
-'forms concatenate to the NFKC form of the text.';
+'The letters of a text as they are stored, in order, each with its combining marks and what is not '
+'read after it. As _normalised() has them they concatenate to what it makes of the text.';
 
 create or replace function pgrecall.highlight(
   bank       text,
@@ -18104,7 +18186,7 @@ as $$
 declare
   searched pgrecall.bank := pgrecall_internal._bank(bank);
   config   regconfig := searched.text_search_config::regconfig;
-  cjk      text := '[' || pgrecall_internal._cjk() || ']';
+  unspaced text := pgrecall_internal._unspaced();
   inside   text;  -- letters, for use inside a bracket expression
   content  text;
   wanted   text[];
@@ -18131,22 +18213,20 @@ begin
     -- Outside a where clause, "in (select ...)" is a hash table that is built once. Both the text
     -- and the query may be long.
     with run as (
-      select r.match[1] as run, r.n, r.match[1] ~ ('^' || cjk) as is_cjk,
-             char_length(r.match[1]) = 1 as is_single
+      select r.match[1] as run, r.n, r.match[1] ~ format('^[%s]', unspaced) as is_unspaced
       from   regexp_matches(
-               pgrecall_internal._normalised(content),
-               format('%s+|[^%s]+', cjk, pgrecall_internal._cjk()), 'g')
+               pgrecall_internal._normalised(content), format('[%1$s]+|[^%1$s]+', unspaced), 'g')
                with ordinality as r(match, n)
     ),
-    piece as (
-      select array[r.n, c.n] as place, c.letter as piece,
-             case when r.is_single then c.letter in (select unnest(wanted))
-                  else coalesce(lag(c.letter) over w || c.letter in (select unnest(wanted)), false)
-                    or coalesce(c.letter || lead(c.letter) over w in (select unnest(wanted)), false)
-             end as is_hit
-      from   run r, string_to_table(r.run, null) with ordinality as c(letter, n)
-      where  r.is_cjk
-      window w as (partition by r.n order by c.n)
+    piece(place, piece, is_hit) as (
+      -- Each letter of a lexeme that the query contains, which has at most three.
+      select array[r.n, g.run, g.n], g.letter,
+             coalesce(max(g.n + length(g.lexeme)) filter (
+                        where g.lexeme in (select unnest(wanted)))
+                        over (partition by r.n, g.run order by g.n
+                              rows between 2 preceding and current row) > g.n, false)
+      from   run r, pgrecall_internal._letter_groups(r.run) as g
+      where  r.is_unspaced
       union all
       -- An identifier that the query contains is marked as a whole, any other in parts.
       select array[r.n, i.n, w.n], w.match[1],
@@ -18163,12 +18243,13 @@ begin
              -- identifier.
              lateral (
                select x.match, x.n,
-                      lower(x.match[1]) in (select unnest(wanted))
+                      lower(regexp_replace(x.match[1], '[\u200b\u200c]', '', 'g'))
+                        in (select unnest(wanted))
                       or x.match[1] ~ '^[1-9][0-9]{0,2}(?:[,.''’][0-9]{3})+$'
                          and translate(x.match[1], ',.''’', '') in (select unnest(wanted)) as is_hit
                from   regexp_matches(
                         r.run,
-                        format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*%2$s?'
+                        format('[%1$s]+(?:[-_./@:+#\u200b\u200c]+[%1$s]+)*%2$s?'
                                '|[0-9]{1,3}(?:[,''’][0-9]{3})+(?![0-9])|[^%1$s]+', inside,
                                replace(pgrecall_internal._suffix(), '[:alnum:]', inside)), 'g'
                       ) with ordinality as x(match, n)
@@ -18177,7 +18258,7 @@ begin
              regexp_matches(
                i.match[1], format('[%1$s]+|[^%1$s]+', inside), 'g'
              ) with ordinality as w(match, n)
-      where  not r.is_cjk
+      where  not r.is_unspaced
     ),
     -- The parsed text is in form NFKC; the marks go around the stored letters.
     read as (
@@ -18205,9 +18286,11 @@ begin
       ) as l
       group  by l.is_hit, l.island
     )
-    select string_agg(
-             case when s.is_hit then concat(start_mark, s.stretch, end_mark) else s.stretch end,
-             '' order by s.place)
+    select coalesce(
+             string_agg(
+               case when s.is_hit then concat(start_mark, s.stretch, end_mark) else s.stretch end,
+               '' order by s.place),
+             content)
     from   stretch s
   );
 end;

@@ -49,12 +49,13 @@ begin
   if ids is null then
     if request.phrases <> '{}' then
       -- Candidates have all words of the phrases, and all parts of their identifiers. A single
-      -- Chinese, Japanese or Korean letter is not indexed inside a word.
+      -- letter of a script without spaces is not indexed inside a word, nor are two of Thai.
       required := array(
         select distinct pgrecall_internal._dimension(l.lexeme)
         from   unnest(request.phrases) as p,
-               pgrecall.lexemes(config, regexp_replace(p, '[-_./@:+#]+', ' ', 'g')) as l
-        where  l.lexeme !~ ('^[' || pgrecall_internal._cjk() || ']$')
+               pgrecall.lexemes(config, regexp_replace(p, '[-_./@:+#\u200b\u200c]+', ' ', 'g')) as l
+        where  l.lexeme !~ ('^(?:[' || pgrecall_internal._cjk() || ']|['
+                            || pgrecall_internal._syllabic() || ']{1,2})$')
       );
     end if;
     -- A quarter of the limit finds nearly all of the best. The whole limit follows where that

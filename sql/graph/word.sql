@@ -336,7 +336,7 @@ declare
   mores   integer[];
   phrases text[];
 begin
-  if request.named = '{}' and query !~ ('[' || pgrecall_internal._cjk() || ']') then
+  if request.named = '{}' and query !~ ('[' || pgrecall_internal._unspaced() || ']') then
     -- Where the words stand tells whether they are part of a name.
     words := (string_to_array(
       btrim(regexp_replace(left(query, 4000), '[^[:alnum:]]+', ' ', 'g')), ' '))[:200];

@@ -17,14 +17,15 @@ begin
   return query
   select string_agg(d.code, '' order by d.n)
   from (
-    select c.code, c.n, count(*) filter (where not (
+    select c.code, c.n, greatest(1, count(*) filter (where not (
              octet_length(c.code) > 1
              -- A combining mark: normalisation sorts it before the mark that follows all others.
              and (left(normalize(chr(837) || c.code, nfkd), 1) <> chr(837)
                   -- A vowel or a last consonant of a Hangul syllable, and the like.
                   or normalize(c.before || c.code, nfkc)
-                     <> normalize(c.before, nfkc) || normalize(c.code, nfkc)))
-           ) over (order by c.n) as nth
+                     <> normalize(c.before, nfkc) || normalize(c.code, nfkc)
+                  or pgrecall_internal._normalised(c.code) = ''))
+           ) over (order by c.n)) as nth
     from (
       select s.code, s.n,
              concat(lag(s.code, 2) over (order by s.n), lag(s.code) over (order by s.n)) as before
@@ -36,8 +37,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._letters is
-'The letters of a text as they are stored, in order, each with its combining marks. Their NFKC '
-'forms concatenate to the NFKC form of the text.';
+'The letters of a text as they are stored, in order, each with its combining marks and what is not '
+'read after it. As _normalised() has them they concatenate to what it makes of the text.';
 
 create or replace function pgrecall.highlight(
   bank       text,
@@ -52,7 +53,7 @@ as $$
 declare
   searched pgrecall.bank := pgrecall_internal._bank(bank);
   config   regconfig := searched.text_search_config::regconfig;
-  cjk      text := '[' || pgrecall_internal._cjk() || ']';
+  unspaced text := pgrecall_internal._unspaced();
   inside   text;  -- letters, for use inside a bracket expression
   content  text;
   wanted   text[];
@@ -79,22 +80,20 @@ begin
     -- Outside a where clause, "in (select ...)" is a hash table that is built once. Both the text
     -- and the query may be long.
     with run as (
-      select r.match[1] as run, r.n, r.match[1] ~ ('^' || cjk) as is_cjk,
-             char_length(r.match[1]) = 1 as is_single
+      select r.match[1] as run, r.n, r.match[1] ~ format('^[%s]', unspaced) as is_unspaced
       from   regexp_matches(
-               pgrecall_internal._normalised(content),
-               format('%s+|[^%s]+', cjk, pgrecall_internal._cjk()), 'g')
+               pgrecall_internal._normalised(content), format('[%1$s]+|[^%1$s]+', unspaced), 'g')
                with ordinality as r(match, n)
     ),
-    piece as (
-      select array[r.n, c.n] as place, c.letter as piece,
-             case when r.is_single then c.letter in (select unnest(wanted))
-                  else coalesce(lag(c.letter) over w || c.letter in (select unnest(wanted)), false)
-                    or coalesce(c.letter || lead(c.letter) over w in (select unnest(wanted)), false)
-             end as is_hit
-      from   run r, string_to_table(r.run, null) with ordinality as c(letter, n)
-      where  r.is_cjk
-      window w as (partition by r.n order by c.n)
+    piece(place, piece, is_hit) as (
+      -- Each letter of a lexeme that the query contains, which has at most three.
+      select array[r.n, g.run, g.n], g.letter,
+             coalesce(max(g.n + length(g.lexeme)) filter (
+                        where g.lexeme in (select unnest(wanted)))
+                        over (partition by r.n, g.run order by g.n
+                              rows between 2 preceding and current row) > g.n, false)
+      from   run r, pgrecall_internal._letter_groups(r.run) as g
+      where  r.is_unspaced
       union all
       -- An identifier that the query contains is marked as a whole, any other in parts.
       select array[r.n, i.n, w.n], w.match[1],
@@ -111,12 +110,13 @@ begin
              -- identifier.
              lateral (
                select x.match, x.n,
-                      lower(x.match[1]) in (select unnest(wanted))
+                      lower(regexp_replace(x.match[1], '[\u200b\u200c]', '', 'g'))
+                        in (select unnest(wanted))
                       or x.match[1] ~ '^[1-9][0-9]{0,2}(?:[,.''’][0-9]{3})+$'
                          and translate(x.match[1], ',.''’', '') in (select unnest(wanted)) as is_hit
                from   regexp_matches(
                         r.run,
-                        format('[%1$s]+(?:[-_./@:+#]+[%1$s]+)*%2$s?'
+                        format('[%1$s]+(?:[-_./@:+#\u200b\u200c]+[%1$s]+)*%2$s?'
                                '|[0-9]{1,3}(?:[,''’][0-9]{3})+(?![0-9])|[^%1$s]+', inside,
                                replace(pgrecall_internal._suffix(), '[:alnum:]', inside)), 'g'
                       ) with ordinality as x(match, n)
@@ -125,7 +125,7 @@ begin
              regexp_matches(
                i.match[1], format('[%1$s]+|[^%1$s]+', inside), 'g'
              ) with ordinality as w(match, n)
-      where  not r.is_cjk
+      where  not r.is_unspaced
     ),
     -- The parsed text is in form NFKC; the marks go around the stored letters.
     read as (
@@ -153,9 +153,11 @@ begin
       ) as l
       group  by l.is_hit, l.island
     )
-    select string_agg(
-             case when s.is_hit then concat(start_mark, s.stretch, end_mark) else s.stretch end,
-             '' order by s.place)
+    select coalesce(
+             string_agg(
+               case when s.is_hit then concat(start_mark, s.stretch, end_mark) else s.stretch end,
+               '' order by s.place),
+             content)
     from   stretch s
   );
 end;

@@ -199,7 +199,7 @@ begin
   -- Most questions name nobody. It is cheaper to find out whether a question contains a name, and
   -- at which words, than to list all its phrases with their positions. Text without spaces between
   -- words needs the phrases.
-  if query !~ ('[' || pgrecall_internal._cjk() || ']') then
+  if query !~ ('[' || pgrecall_internal._unspaced() || ']') then
     words := (string_to_array(pgrecall.normalised_name(left(query, 4000)), ' '))[:200];
     spaced := string_to_array(' ' || array_to_string(words, E'\n '), E'\n');
     firsts := array(
@@ -342,8 +342,8 @@ begin
 end;
 $$;
 comment on function pgrecall.query_entities is
-'Entities named in a query: the longest names that occur in it, of at most eight words or twelve '
-'Chinese, Japanese or Korean letters, and all entities that have such a name as an alias. '
+'Entities named in a query: the longest names that occur in it, of at most eight words or, in '
+'scripts without spaces, 24 letters, and all entities that have such a name as an alias. '
 'confidence, 0 to 1, is the confidence in the alias. Where several entities have a name, each gets '
 'its share of confidence x (1 + 4 n): n is the number of other names in the query whose entities '
 'occur with it in its latest facts. A word with a capital that is no name, and stands beside no '

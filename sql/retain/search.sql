@@ -36,8 +36,8 @@ begin
              or exists (select from pgrecall.lexemes(config, last))) then
     last := null;  -- Punctuation ends a word as a space does.
   end if;
-  -- Chinese, Japanese and Korean have no words that could be begun.
-  if last ~ ('[' || pgrecall_internal._cjk() || ']') then
+  -- Scripts without spaces have no words that could be begun.
+  if last ~ ('[' || pgrecall_internal._unspaced() || ']') then
     last := null;
   end if;
   terms := pgrecall_internal._terms(bank.bank_id, 'memory', array(

@@ -55,7 +55,7 @@ language sql immutable parallel safe
 return strpos(words, ' ' || alias || ' ') > 0
        -- The genitive of German and Dutch, "Anas Chefin".
        or length(alias) > 2 and strpos(words, ' ' || alias || 's ') > 0
-       or alias ~ ('[' || pgrecall_internal._cjk() || ']') and strpos(words, alias) > 0;
+       or alias ~ ('[' || pgrecall_internal._unspaced() || ']') and strpos(words, alias) > 0;
 comment on function pgrecall_internal._is_name_in is
 'Whether a text, normalised as a name is, has a normalised name in it, between spaces.';
 

@@ -15,17 +15,47 @@ returns text
 -- Strict: the planner then knows that a compared key is not null, as the partial index requires.
 language plpgsql immutable strict parallel safe
 as $$
+declare
+  -- What Unicode calls default ignorable, as soft hyphens and marks of direction, but not the
+  -- non-joiner, which parts words; the points of Hebrew and Arabic, and the stroke that lengthens.
+  unread constant text :=
+    '\u00ad\u034f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061c\u0640'
+    '\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u115f\u1160'
+    '\u17b4\u17b5\u180b-\u180f\u200d-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff'
+    '\U000e0000-\U000e0fff';
+  digits constant text :=
+    '\u0660-\u0669\u06f0-\u06f9\u07c0-\u07c9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f'
+    '\u0ae6-\u0aef\u0b66-\u0b6f\u0be6-\u0bef\u0c66-\u0c6f\u0ce6-\u0cef\u0d66-\u0d6f'
+    '\u0e50-\u0e59\u0ed0-\u0ed9\u0f20-\u0f29\u1040-\u1049\u1090-\u1099\u17e0-\u17e9'
+    '\u1810-\u1819\u19d0-\u19d9\u1b50-\u1b59\u1c50-\u1c59\ua9d0-\ua9d9\uabf0-\uabf9';
+  code   integer;
 begin
   -- Shortcut for plain ASCII, as most texts are, and for single-byte encodings.
   if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
     return content;
   end if;
-  return normalize(content, nfkc);
+  content := normalize(content, nfkc);
+  if content !~ ('[' || unread || digits || ']') then
+    return content;
+  end if;
+  content := regexp_replace(content, '[' || unread || ']+', '', 'g');
+  loop
+    code := ascii(substring(content from '[' || digits || ']'));
+    exit when code is null;
+    -- The zeros of a script end in 0, those of the scripts of India in 6, in hexadecimal.
+    code := code / 16 * 16 + case when code between 2304 and 3583 then 6 else 0 end;
+    content := translate(
+      content, (select string_agg(chr(code + n), '' order by n) from generate_series(0, 9) as n),
+      '0123456789');
+  end loop;
+  return content;
 end;
 $$;
 comment on function pgrecall_internal._normalised is
 'A text in Unicode form NFKC, for comparisons: one code point for an accented letter, wide letters '
-'and digits as plain ones. Unchanged in a database whose encoding is not UTF8.';
+'and digits as plain ones; with the digits of all scripts as 0 to 9, and without what is not seen, '
+'as soft hyphens, and the points of Hebrew and Arabic. Unchanged in a database whose encoding is '
+'not UTF8.';
 
 create or replace function pgrecall_internal._scope(bank_id text, fact_type text)
 returns bigint

@@ -20,7 +20,7 @@ begin atomic
          (sum(p.gap + length(p.word)) over running - length(p.word))::integer + 1,
          (sum(p.gap + length(p.word)) over running)::integer,
          p.gap = 0 and row_number() over running > 1,
-         p.word ~ ('^[' || pgrecall_internal._cjk() || ']$')
+         p.word ~ ('^[' || pgrecall_internal._unspaced() || ']$')
   from (
     select r.n, m.n as part, m.word, case m.n when 1 then length(r.match[1]) else 0 end as gap
     from   regexp_matches(
@@ -34,8 +34,9 @@ begin atomic
       select x.n, x.match[1]
       from   regexp_matches(
                r.match[2],
-               '[\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f]+|[' || pgrecall_internal._cjk() || ']|[^'
-               || pgrecall_internal._cjk() || ']+', 'g')
+               '[\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f]+|['
+               || pgrecall_internal._unspaced() || ']|[^' || pgrecall_internal._unspaced() || ']+',
+               'g')
                with ordinality as x(match, n)
       where  octet_length(r.match[2]) > length(r.match[2])
     ) as m
@@ -48,7 +49,7 @@ begin atomic
 end;
 comment on function pgrecall_internal._words is
 'The first 200 words of a query in order, with the positions of their first and last characters. '
-'In Chinese, Japanese and Korean each letter is a word (is_letter), and each run of katakana. '
+'In scripts without spaces each letter is a word (is_letter), and each run of katakana. '
 'is_joined: it directly follows the word before.';
 
 create or replace function pgrecall_internal._phrases(query text, firsts integer[] default null)
@@ -69,13 +70,13 @@ begin atomic
   select ltrim(array_to_string(q.words[f.n:l.n], '')), f.n, l.n, q.starts[f.n], q.ends[l.n]
   from   question q
   cross  join unnest(coalesce(firsts, array(select generate_series(1, q.length)))) as f(n)
-  cross  join generate_series(f.n, least(f.n + 11, q.length)) as l(n)
+  cross  join generate_series(f.n, least(f.n + 23, q.length)) as l(n)
   where  q.numbers[l.n] - q.numbers[f.n] < 8
     -- A letter among others is part of a word: 王 is not in 王国.
     and  not (f.n = l.n and q.letters[f.n] and (q.joined[f.n] or q.joined[f.n + 1]));
 end;
 comment on function pgrecall_internal._phrases is
-'Runs of one to eight words of a query, normalised as names are; of up to twelve letters in '
+'Runs of one to eight words of a query, normalised as names are; of up to 24 letters in '
 'languages without spaces between words. first and last count words, starts_at and ends_at '
 'characters. firsts: only runs whose first is one of these.';
 

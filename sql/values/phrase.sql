@@ -17,7 +17,7 @@ declare
   apart  constant text := '(?:(?<![^[:space:]])|(?<=(?:^|[[:space:]])[(]))';
   quoted constant text := '"([^"]+)"(?![[:alnum:]])';
   typed  constant text := '([''‘][^''’]+[''’]|`[^`]+`)(?![[:alnum:]])';
-  minus  constant text := '([[:alpha:]][[:alnum:]]*(?:[-_./@:+#'']+[[:alnum:]]+)*'
+  minus  constant text := '([[:alpha:]][[:alnum:]]*(?:[-_./@:+#''\u200b\u200c]+[[:alnum:]]+)*'
                           || pgrecall_internal._suffix() || '?)';
   bare   text;
   marked text;  -- a regular expression: -"excluded", "phrase", 'text' or -excluded
@@ -67,10 +67,10 @@ declare
   typed text := regexp_replace(lower(btrim(phrase)), '([^[:alnum:][:space:]])', '\\\1', 'g');
 begin
   typed := regexp_replace(typed, '[[:space:]]+', '\\s+', 'g');
-  if btrim(phrase) ~ ('^(?![' || pgrecall_internal._cjk() || '])[[:alnum:]]') then
+  if btrim(phrase) ~ ('^(?![' || pgrecall_internal._unspaced() || '])[[:alnum:]]') then
     typed := '(?<![[:alnum:]])' || typed;
   end if;
-  if btrim(phrase) ~ ('(?![' || pgrecall_internal._cjk() || '])[[:alnum:]]$') then
+  if btrim(phrase) ~ ('(?![' || pgrecall_internal._unspaced() || '])[[:alnum:]]$') then
     typed := typed || '(?![[:alnum:]])';
   end if;
   return '(?:' || typed || ')';
@@ -96,7 +96,7 @@ language plpgsql immutable parallel safe
 set search_path from current
 as $$
 declare
-  typed text := '[' || pgrecall_internal._cjk() || ']|[[:alnum:]](?:[-_./@:+#]+[[:alnum:]]'
+  typed text := '[' || pgrecall_internal._unspaced() || ']|[[:alnum:]](?:[-_./@:+#]+[[:alnum:]]'
                 || '|' || pgrecall_internal._suffix() || ')';
   words text;
 begin
@@ -120,8 +120,7 @@ end;
 $$;
 comment on function pgrecall_internal._has_phrase is
 'Whether the words of a phrase, in Unicode form NFKC, are adjacent in one of the fields, stemmed '
-'as the configuration does; a phrase with an identifier or Chinese, Japanese or Korean in it, as '
-'typed.';
+'as the configuration does; a phrase with an identifier or letters of _unspaced() in it, as typed.';
 
 create or replace function pgrecall_internal._matches_phrases(
   config regconfig, phrases text[], excluded text[], fields text[])

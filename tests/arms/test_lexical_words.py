@@ -133,6 +133,43 @@ def test_chinese_japanese_and_korean_are_found_also_amid_english(
     assert found(connection, query)[0] == memory_ids[list(EAST_ASIAN).index(text)]
 
 
+SOUTH_EAST_ASIAN = {
+    "ร้านอาหารในเชียงใหม่ปิดวันจันทร์": ["เชียงใหม่", "อาหาร", "วันจันทร์ปิดไหม", '"ในเชียงใหม่"'],
+    "ຂ້ອຍຢູ່ວຽງຈັນກັບແມ່": ["ວຽງຈັນ", "ແມ່"],
+    "ရန်ကုန်မြို့တွင်နေသည်": ["ရန်ကုန်", "မြို့"],
+    "ខ្ញុំរស់នៅភ្នំពេញជាមួយគ្រួសារ": ["ភ្នំពេញ", "គ្រួសារ"],
+    "Ana fixed JIRA-9921ที่กรุงเทพ on Monday": ["JIRA-9921", "กรุงเทพ", "ana กรุงเทพ"],
+}
+
+
+@pytest.mark.parametrize("config", ["simple", "english"])
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [(text, query) for text, queries in SOUTH_EAST_ASIAN.items() for query in queries],
+)
+def test_words_of_scripts_without_spaces_are_found_inside_a_text(
+    connection: Connection, config: str, text: str, query: str
+) -> None:
+    create(connection, text_search_config=config)
+    memory_ids = retain(connection, [*SOUTH_EAST_ASIAN, "ของใหม่ที่ทำงาน", "Ben left"])
+
+    assert found(connection, query)[0] == memory_ids[list(SOUTH_EAST_ASIAN).index(text)]
+
+
+def test_a_word_of_a_script_without_spaces_is_marked_required_and_excluded(
+    connection: Connection,
+) -> None:
+    create(connection)
+    chiang_mai, bangkok = retain(connection, ["อาหารในเชียงใหม่ดี", "อาหารในกรุงเทพดี"])
+
+    assert set(found(connection, "อาหาร")) == {chiang_mai, bangkok}
+    assert found(connection, "อาหาร -เชียงใหม่") == [bangkok]
+    assert found(connection, 'อาหาร "ในเชียงใหม่"') == [chiang_mai]
+    assert found(connection, '"ดี"') == []
+    ((text,),) = call(connection, "highlight", bank="b", memory_id=bangkok, query="กรุงเทพ มา")
+    assert text == "อาหารใน<mark>กรุงเทพ</mark>ดี"
+
+
 AMOUNTS = "Paid 1,299.00 for 512MB and 3,120 cans at 5pm in the 1990s."
 
 
@@ -214,14 +251,26 @@ def test_a_script_without_spaces_is_counted_by_pairs_of_letters(connection: Conn
     assert dict(counted.fetchall()) == {"日本": 2, "本日": 1, "go": 1, "語": 1}
 
 
+def test_thai_is_counted_by_three_letters(connection: Connection) -> None:
+    counted = connection.execute("select * from pgrecall.lexemes('simple', 'กรุงเทพ go มา日本')")
+
+    assert dict(counted.fetchall()) == {
+        "กรุ": 1, "รุง": 1, "ุงเ": 1, "งเท": 1, "เทพ": 1, "go": 1, "มา": 1, "日本": 1
+    }  # fmt: skip
+
+
 def test_a_long_text_without_spaces_is_read_in_linear_time(connection: Connection) -> None:
     connection.execute("set statement_timeout = '5s'")
 
     counted = connection.execute(
         "select count(*) from pgrecall.lexemes('simple', repeat('日本語', 33333))"
     ).fetchone()
+    in_thai = connection.execute(
+        "select count(*) from pgrecall.lexemes('simple', repeat('กรุง', 25000))"
+    ).fetchone()
 
     assert counted == (3,)
+    assert in_thai == (4,)
 
 
 STEMMED = {

@@ -115,6 +115,9 @@ def test_names_of_another_bank_stay(connection: Connection) -> None:
         ("is C++, or C#, faster than C?", {"C++", "C#", "C"}),
         ("C++-code", {"C++"}),
         ("C+", set()),
+        ("ร้านในเชียงใหม่อยู่ที่ไหน", {"เชียงใหม่"}),
+        ("ใครเรียนที่มหาวิทยาลัยเกษตรศาสตร์บ้าง", {"มหาวิทยาลัยเกษตรศาสตร์"}),
+        ("中华人民共和国全国人民代表大会何时开会", {"中华人民共和国全国人民代表大会"}),
     ],
 )  # fmt: skip
 def test_names_are_found_as_they_are_written(
@@ -124,6 +127,7 @@ def test_names_are_found_as_they_are_written(
     known = [
         "one two three four five six 7 8", "Caroline", "@ana_silva", "OPS-204", "田中太郎",
         "田中", "レオナルド・ダ・ヴィンチ", "アナ", "안나", "王", "王小明", "C", "C++", "C#",
+        "เชียงใหม่", "มหาวิทยาลัยเกษตรศาสตร์", "中华人民共和国全国人民代表大会",
     ]  # fmt: skip
     retain(connection, [about("a", *known)])
 

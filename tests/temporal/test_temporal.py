@@ -279,6 +279,8 @@ What was the score in the fourth quarter?
 Who fumbled late in the fourth quarter?
 How much can a bear eat in a day?
 Does the phone really last 28 hours?
+Who is the boy in the picture?
+What is in the BOM of the pump?
 """.strip().splitlines()
 
 

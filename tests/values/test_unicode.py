@@ -105,6 +105,48 @@ def test_marks_that_are_no_letters_belong_to_their_word(
     assert marked(connection, memory, word) == text.replace(word, f"[{word}]")
 
 
+UNREAD = {
+    "soft hyphens": ("Das Do\u00adnau\u00addampf\u00adschiff", "Donaudampfschiff"),
+    "marks of direction": ("\u200fאני גר ליד \u200eחיפה\u200f היום", "חיפה"),
+    "word joiner": ("see word\u2060joiner here", "wordjoiner"),
+    "points of Hebrew": ("שָׁלוֹם עוֹלָם", "שלום"),
+    "points of Arabic": ("قَرَأَ مُحَمَّدٌ الكِتَابَ", "محمد"),
+    "lengthened": ("كتـــاب جديد", "كتاب"),
+    "digits of Persian": ("در سال ۱۳۵۷ بود", "1357"),
+    "digits of Hindi": ("वर्ष २०२४ में", "2024"),
+    "digits of Thai": ("ปี ๒๕๖๗ นี้", "2567"),
+    "joined words": ("او می\u200cرود", "می رود"),
+    "joined words as one": ("او می\u200cرود", "میرود"),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_what_is_not_read_does_not_make_another_word(connection: Connection, name: str) -> None:
+    text, query = UNREAD[name]
+    create(connection, text_search_config="simple")
+    memory, plain, _ = retain(connection, [text, query, "nothing"])
+
+    assert set(found(connection, query)) == {memory, plain}
+    mark = marked(connection, memory, query)
+    assert "[" in mark
+    assert mark.replace("[", "").replace("]", "") == text
+
+
+def test_an_excluded_word_with_a_joint_is_excluded_as_a_whole(connection: Connection) -> None:
+    create(connection, text_search_config="simple")
+    goes, comes = retain(connection, ["علی می\u200cرود", "علی می\u200cآید"])
+
+    assert found(connection, "علی -می\u200cرود") == [comes]
+    assert found(connection, '"می\u200cرود"') == [goes]
+
+
+def test_a_text_of_nothing_that_is_read_is_marked_as_stored(connection: Connection) -> None:
+    create(connection)
+    (memory,) = retain(connection, ["\u00ad\u2060"])
+
+    assert marked(connection, memory, "nothing") == "\u00ad\u2060"
+
+
 def test_an_accent_is_not_taken_away(connection: Connection) -> None:
     create(connection)
     accented, plain = retain(connection, [form("NFD", "résumé"), "resume"])
@@ -150,7 +192,9 @@ def test_a_key_is_looked_up_in_whatever_form(connection: Connection, key: str, a
     ).fetchall()
 
 
-@pytest.mark.parametrize("other", [form("NFD", "José Núñez"), "ＪＯＳÉ núñez"])
+@pytest.mark.parametrize(
+    "other", [form("NFD", "José Núñez"), "ＪＯＳÉ núñez", "\u2066José\u2069 Nú\u00adñez"]
+)
 def test_a_name_is_of_the_same_entity_in_whatever_form(connection: Connection, other: str) -> None:
     create(connection)
     name = form("NFC", "José Núñez")
@@ -165,7 +209,7 @@ def test_a_name_is_of_the_same_entity_in_whatever_form(connection: Connection, o
 
 MARKS = st.sampled_from(
     [*"aeq가각ー", *"\u0301\u0323\u0316\u0345\u0334", *"\u1100\u1161\u11a8", *"ｶﾞﾟ", *"ﬁ㎏ﷺ½",
-     "\u0cc6\u0cc2\u0cd5", "\u0915\u093c", " "]
+     "\u0cc6\u0cc2\u0cd5", "\u0915\u093c", " ", *"\u00ad\u200c\u200f\u05b8\u0640٣๓"]
 )  # fmt: skip
 ANYTHING = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 

@@ -171,8 +171,6 @@ def _fill(put: Callable[[str, object, str], None]) -> None:
         "eom": ("end", "month"),
         "eoq": ("end", "quarter"),
         "eoy": ("end", "year"),
-        "bom": ("begin", "month"),
-        "boy": ("begin", "year"),
     }.items():
         put("e", value, abbreviation)
 
