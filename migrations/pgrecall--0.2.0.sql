@@ -13746,7 +13746,15 @@ begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
   message_rows := pgrecall_internal._read_messages(messages);
   if locked.message_context_weight = 0 then
-    locked := pgrecall_internal._shared_bank(bank);
+    begin
+      locked := pgrecall_internal._shared_bank(bank);
+      if locked.message_context_weight > 0 then
+        raise object_in_use;
+      end if;
+    exception when object_in_use then
+      -- It was changed meanwhile: as in retain().
+      null;
+    end;
   end if;
   -- The words of a message also count for its neighbours, which others may have written.
   if locked.message_context_weight > 0 then
@@ -15649,6 +15657,9 @@ begin
             where  b.bank_id = _lock_names.bank and b.alias = n.alias
               and  not pgrecall_internal._kinds_conflict(
                          x.name, pgrecall_internal._kind_class(x.kind), n.kind_class)
+              -- A kind is given to an entity that has none.
+              and  not (pgrecall_internal._kind_class(x.kind) is null
+                        and n.kind_class is not null)
             limit  1) is null
     union
     select hashtextextended(
@@ -15662,9 +15673,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._lock_names is
-'Locks the names in facts that may become entities, those of people with their first and last '
-'words, and the keys that replace facts. A transaction that waited sees what the other stored in '
-'its next statement; with an old snapshot it fails (40001).';
+'Locks the names in facts that may become entities or give one a kind, those of people with their '
+'first and last words, and the keys that replace facts. A transaction that waited sees what the '
+'other stored in its next statement; with an old snapshot it fails (40001).';
 
 create or replace function pgrecall_internal._store_memories(
   bank pgrecall.bank, facts pgrecall_internal.fact_row[], known_ids bigint[], is_linked boolean,
@@ -15788,6 +15799,44 @@ comment on function pgrecall_internal._memory_ids is
 'The memories that hold facts, in the order of the facts; null for one that the bank does not '
 'hold. replace: how they replace others, as for retain().';
 
+create or replace function pgrecall_internal._keyed_ids(
+  bank text, facts pgrecall_internal.fact_row[], mode text)
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index and its order, also those made while a table was small.
+set enable_seqscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  if mode not in ('key', 'both') then
+    return '{}';
+  end if;
+  return array(
+    select m.memory_id
+    from (
+      select lower(pgrecall_internal._normalised(f.fact_key)) as fact_key,
+             least(min(f.mentioned_at), now()) as since
+      from   unnest(facts) as f
+      where  f.fact_key is not null
+      group  by 1
+    ) as k
+    cross  join lateral (
+      select x.memory_id
+      from   pgrecall.memory x
+      where  x.bank_id = _keyed_ids.bank and x.fact_key is not null
+        and  lower(pgrecall_internal._normalised(x.fact_key)) between k.fact_key and k.fact_key
+        and  coalesce(x.valid_to, 'infinity'::timestamptz) > k.since
+      order  by lower(pgrecall_internal._normalised(x.fact_key))
+      offset 0
+    ) as m
+  );
+end;
+$$;
+comment on function pgrecall_internal._keyed_ids is
+'The memories that facts may end by their keys: as _slot_members() reads them.';
+
 create or replace function pgrecall_internal._update_known(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns void
@@ -15845,6 +15894,8 @@ begin
          v.embedding, v.text, v.tokens
   from   unnest(facts) as f
   cross  join lateral unnest(f.vectors) as v
+  -- In the order of _store_anew(), which may store some of them at the same time.
+  order  by v.kind = 'part', 2, v.kind, v.ordinal
   on conflict on constraint embedding_pkey do nothing;
 end;
 $$;
@@ -15906,9 +15957,17 @@ begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
   facts := pgrecall_internal._facts(facts);
   if not pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
-    locked := pgrecall_internal._shared_bank(bank);
+    begin
+      locked := pgrecall_internal._shared_bank(bank);
+      if pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
+        raise object_in_use;
+      end if;
+    exception when object_in_use then
+      -- It was changed meanwhile. The shared lock is given back: two writers that held it would
+      -- wait for each other.
+      null;
+    end;
   end if;
-  -- It may have been changed meanwhile.
   if pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
     locked := pgrecall_internal._locked_bank(bank);
   end if;
@@ -15933,10 +15992,12 @@ begin
     locked, fact_rows, pgrecall_internal._memory_ids(bank, fact_rows, mode), link = 'now',
     coalesce(average, 20));
   memory_ids := pgrecall_internal._memory_ids(bank, fact_rows, mode);
+  -- With those that _replace() may end: one that retains them without replacing locks no key.
   perform from (
     select u.id
-    from   unnest(memory_ids) as u(id)
+    from   unnest(memory_ids || pgrecall_internal._keyed_ids(bank, fact_rows, mode)) as u(id)
     where  u.id not in (select unnest(new_ids))
+    group  by u.id
     order  by u.id
   ) as k
   cross   join lateral (
@@ -22996,36 +23057,42 @@ begin
   if current_setting('transaction_read_only')::boolean then
     return 0;
   end if;
-  for sample in select s from jsonb_array_elements(samples) as s loop
-    place := format('samples[%s]', done);
-    perform pgrecall_internal._check_keys(place, sample, keys);
-    logged.asked_at := pgrecall_internal._time_field(place || '.asked_at', sample -> 'asked_at');
-    logged.share := pgrecall_internal._fraction_field(place || '.share', sample -> 'share');
-    if logged.asked_at is null or not isfinite(logged.asked_at)
-       or logged.share is null or logged.share <= 0
-    then
-      perform pgrecall_internal._raise_invalid_field(
-        place, 'asked_at and a share above 0 are needed',
-        'Pass when it was asked, and the log_share of the bank then.');
-    end if;
-    logged.left_out := array(
-      select left(pgrecall_internal._string_field(place || '.left_out', w, true), 100)
-      from   jsonb_array_elements(
-               pgrecall_internal._array_field(place || '.left_out', sample -> 'left_out')) as w
-    );
-    insert into pgrecall.recall_log (
-      bank_id, asked_at, share, total_ms, wait_ms, embed_ms, database_ms, rerank_ms, hits, left_out)
-    values (
-      log_recalls.bank, logged.asked_at, logged.share,
-      pgrecall_internal._milliseconds_field(place || '.total_ms', sample -> 'total_ms'),
-      pgrecall_internal._milliseconds_field(place || '.wait_ms', sample -> 'wait_ms'),
-      pgrecall_internal._milliseconds_field(place || '.embed_ms', sample -> 'embed_ms'),
-      pgrecall_internal._milliseconds_field(place || '.database_ms', sample -> 'database_ms'),
-      pgrecall_internal._milliseconds_field(place || '.rerank_ms', sample -> 'rerank_ms'),
-      pgrecall_internal._milliseconds_field(place || '.hits', sample -> 'hits')::integer,
-      logged.left_out);
-    done := done + 1;
-  end loop;
+  begin
+    for sample in select s from jsonb_array_elements(samples) as s loop
+      place := format('samples[%s]', done);
+      perform pgrecall_internal._check_keys(place, sample, keys);
+      logged.asked_at := pgrecall_internal._time_field(place || '.asked_at', sample -> 'asked_at');
+      logged.share := pgrecall_internal._fraction_field(place || '.share', sample -> 'share');
+      if logged.asked_at is null or not isfinite(logged.asked_at)
+         or logged.share is null or logged.share <= 0
+      then
+        perform pgrecall_internal._raise_invalid_field(
+          place, 'asked_at and a share above 0 are needed',
+          'Pass when it was asked, and the log_share of the bank then.');
+      end if;
+      logged.left_out := array(
+        select left(pgrecall_internal._string_field(place || '.left_out', w, true), 100)
+        from   jsonb_array_elements(
+                 pgrecall_internal._array_field(place || '.left_out', sample -> 'left_out')) as w
+      );
+      insert into pgrecall.recall_log (
+        bank_id, asked_at, share, total_ms, wait_ms, embed_ms, database_ms, rerank_ms, hits,
+        left_out)
+      values (
+        log_recalls.bank, logged.asked_at, logged.share,
+        pgrecall_internal._milliseconds_field(place || '.total_ms', sample -> 'total_ms'),
+        pgrecall_internal._milliseconds_field(place || '.wait_ms', sample -> 'wait_ms'),
+        pgrecall_internal._milliseconds_field(place || '.embed_ms', sample -> 'embed_ms'),
+        pgrecall_internal._milliseconds_field(place || '.database_ms', sample -> 'database_ms'),
+        pgrecall_internal._milliseconds_field(place || '.rerank_ms', sample -> 'rerank_ms'),
+        pgrecall_internal._milliseconds_field(place || '.hits', sample -> 'hits')::integer,
+        logged.left_out);
+      done := done + 1;
+    end loop;
+  exception when foreign_key_violation then
+    -- It was dropped meanwhile: the log waits for no writer, so it does not lock the bank.
+    perform pgrecall_internal._raise_replaced(bank);
+  end;
   return done;
 end;
 $$;

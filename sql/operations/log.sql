@@ -40,36 +40,42 @@ begin
   if current_setting('transaction_read_only')::boolean then
     return 0;
   end if;
-  for sample in select s from jsonb_array_elements(samples) as s loop
-    place := format('samples[%s]', done);
-    perform pgrecall_internal._check_keys(place, sample, keys);
-    logged.asked_at := pgrecall_internal._time_field(place || '.asked_at', sample -> 'asked_at');
-    logged.share := pgrecall_internal._fraction_field(place || '.share', sample -> 'share');
-    if logged.asked_at is null or not isfinite(logged.asked_at)
-       or logged.share is null or logged.share <= 0
-    then
-      perform pgrecall_internal._raise_invalid_field(
-        place, 'asked_at and a share above 0 are needed',
-        'Pass when it was asked, and the log_share of the bank then.');
-    end if;
-    logged.left_out := array(
-      select left(pgrecall_internal._string_field(place || '.left_out', w, true), 100)
-      from   jsonb_array_elements(
-               pgrecall_internal._array_field(place || '.left_out', sample -> 'left_out')) as w
-    );
-    insert into pgrecall.recall_log (
-      bank_id, asked_at, share, total_ms, wait_ms, embed_ms, database_ms, rerank_ms, hits, left_out)
-    values (
-      log_recalls.bank, logged.asked_at, logged.share,
-      pgrecall_internal._milliseconds_field(place || '.total_ms', sample -> 'total_ms'),
-      pgrecall_internal._milliseconds_field(place || '.wait_ms', sample -> 'wait_ms'),
-      pgrecall_internal._milliseconds_field(place || '.embed_ms', sample -> 'embed_ms'),
-      pgrecall_internal._milliseconds_field(place || '.database_ms', sample -> 'database_ms'),
-      pgrecall_internal._milliseconds_field(place || '.rerank_ms', sample -> 'rerank_ms'),
-      pgrecall_internal._milliseconds_field(place || '.hits', sample -> 'hits')::integer,
-      logged.left_out);
-    done := done + 1;
-  end loop;
+  begin
+    for sample in select s from jsonb_array_elements(samples) as s loop
+      place := format('samples[%s]', done);
+      perform pgrecall_internal._check_keys(place, sample, keys);
+      logged.asked_at := pgrecall_internal._time_field(place || '.asked_at', sample -> 'asked_at');
+      logged.share := pgrecall_internal._fraction_field(place || '.share', sample -> 'share');
+      if logged.asked_at is null or not isfinite(logged.asked_at)
+         or logged.share is null or logged.share <= 0
+      then
+        perform pgrecall_internal._raise_invalid_field(
+          place, 'asked_at and a share above 0 are needed',
+          'Pass when it was asked, and the log_share of the bank then.');
+      end if;
+      logged.left_out := array(
+        select left(pgrecall_internal._string_field(place || '.left_out', w, true), 100)
+        from   jsonb_array_elements(
+                 pgrecall_internal._array_field(place || '.left_out', sample -> 'left_out')) as w
+      );
+      insert into pgrecall.recall_log (
+        bank_id, asked_at, share, total_ms, wait_ms, embed_ms, database_ms, rerank_ms, hits,
+        left_out)
+      values (
+        log_recalls.bank, logged.asked_at, logged.share,
+        pgrecall_internal._milliseconds_field(place || '.total_ms', sample -> 'total_ms'),
+        pgrecall_internal._milliseconds_field(place || '.wait_ms', sample -> 'wait_ms'),
+        pgrecall_internal._milliseconds_field(place || '.embed_ms', sample -> 'embed_ms'),
+        pgrecall_internal._milliseconds_field(place || '.database_ms', sample -> 'database_ms'),
+        pgrecall_internal._milliseconds_field(place || '.rerank_ms', sample -> 'rerank_ms'),
+        pgrecall_internal._milliseconds_field(place || '.hits', sample -> 'hits')::integer,
+        logged.left_out);
+      done := done + 1;
+    end loop;
+  exception when foreign_key_violation then
+    -- It was dropped meanwhile: the log waits for no writer, so it does not lock the bank.
+    perform pgrecall_internal._raise_replaced(bank);
+  end;
   return done;
 end;
 $$;

@@ -284,7 +284,15 @@ begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
   message_rows := pgrecall_internal._read_messages(messages);
   if locked.message_context_weight = 0 then
-    locked := pgrecall_internal._shared_bank(bank);
+    begin
+      locked := pgrecall_internal._shared_bank(bank);
+      if locked.message_context_weight > 0 then
+        raise object_in_use;
+      end if;
+    exception when object_in_use then
+      -- It was changed meanwhile: as in retain().
+      null;
+    end;
   end if;
   -- The words of a message also count for its neighbours, which others may have written.
   if locked.message_context_weight > 0 then

@@ -157,6 +157,9 @@ begin
             where  b.bank_id = _lock_names.bank and b.alias = n.alias
               and  not pgrecall_internal._kinds_conflict(
                          x.name, pgrecall_internal._kind_class(x.kind), n.kind_class)
+              -- A kind is given to an entity that has none.
+              and  not (pgrecall_internal._kind_class(x.kind) is null
+                        and n.kind_class is not null)
             limit  1) is null
     union
     select hashtextextended(
@@ -170,9 +173,9 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._lock_names is
-'Locks the names in facts that may become entities, those of people with their first and last '
-'words, and the keys that replace facts. A transaction that waited sees what the other stored in '
-'its next statement; with an old snapshot it fails (40001).';
+'Locks the names in facts that may become entities or give one a kind, those of people with their '
+'first and last words, and the keys that replace facts. A transaction that waited sees what the '
+'other stored in its next statement; with an old snapshot it fails (40001).';
 
 create or replace function pgrecall_internal._store_memories(
   bank pgrecall.bank, facts pgrecall_internal.fact_row[], known_ids bigint[], is_linked boolean,
@@ -296,6 +299,44 @@ comment on function pgrecall_internal._memory_ids is
 'The memories that hold facts, in the order of the facts; null for one that the bank does not '
 'hold. replace: how they replace others, as for retain().';
 
+create or replace function pgrecall_internal._keyed_ids(
+  bank text, facts pgrecall_internal.fact_row[], mode text)
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index and its order, also those made while a table was small.
+set enable_seqscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  if mode not in ('key', 'both') then
+    return '{}';
+  end if;
+  return array(
+    select m.memory_id
+    from (
+      select lower(pgrecall_internal._normalised(f.fact_key)) as fact_key,
+             least(min(f.mentioned_at), now()) as since
+      from   unnest(facts) as f
+      where  f.fact_key is not null
+      group  by 1
+    ) as k
+    cross  join lateral (
+      select x.memory_id
+      from   pgrecall.memory x
+      where  x.bank_id = _keyed_ids.bank and x.fact_key is not null
+        and  lower(pgrecall_internal._normalised(x.fact_key)) between k.fact_key and k.fact_key
+        and  coalesce(x.valid_to, 'infinity'::timestamptz) > k.since
+      order  by lower(pgrecall_internal._normalised(x.fact_key))
+      offset 0
+    ) as m
+  );
+end;
+$$;
+comment on function pgrecall_internal._keyed_ids is
+'The memories that facts may end by their keys: as _slot_members() reads them.';
+
 create or replace function pgrecall_internal._update_known(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns void
@@ -353,6 +394,8 @@ begin
          v.embedding, v.text, v.tokens
   from   unnest(facts) as f
   cross  join lateral unnest(f.vectors) as v
+  -- In the order of _store_anew(), which may store some of them at the same time.
+  order  by v.kind = 'part', 2, v.kind, v.ordinal
   on conflict on constraint embedding_pkey do nothing;
 end;
 $$;
@@ -414,9 +457,17 @@ begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
   facts := pgrecall_internal._facts(facts);
   if not pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
-    locked := pgrecall_internal._shared_bank(bank);
+    begin
+      locked := pgrecall_internal._shared_bank(bank);
+      if pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
+        raise object_in_use;
+      end if;
+    exception when object_in_use then
+      -- It was changed meanwhile. The shared lock is given back: two writers that held it would
+      -- wait for each other.
+      null;
+    end;
   end if;
-  -- It may have been changed meanwhile.
   if pgrecall_internal._is_alone(locked, facts, model, retain.replace) then
     locked := pgrecall_internal._locked_bank(bank);
   end if;
@@ -441,10 +492,12 @@ begin
     locked, fact_rows, pgrecall_internal._memory_ids(bank, fact_rows, mode), link = 'now',
     coalesce(average, 20));
   memory_ids := pgrecall_internal._memory_ids(bank, fact_rows, mode);
+  -- With those that _replace() may end: one that retains them without replacing locks no key.
   perform from (
     select u.id
-    from   unnest(memory_ids) as u(id)
+    from   unnest(memory_ids || pgrecall_internal._keyed_ids(bank, fact_rows, mode)) as u(id)
     where  u.id not in (select unnest(new_ids))
+    group  by u.id
     order  by u.id
   ) as k
   cross   join lateral (

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from threading import Barrier
 from typing import Any, TypeVar
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
+from psycopg.types.json import Jsonb
 
 from pgrecall import Recall
 from sqlcalls import (
@@ -676,3 +679,166 @@ def test_a_snapshot_from_before_a_writer_that_was_alone_adds_nothing(
 
         with pytest.raises(psycopg.errors.SerializationFailure):
             retain(late, ["late"])
+
+
+# Writers whose locks cross
+
+
+EMBEDDING = [1, 0, 1]
+BOTH_MODELS = {"m1": EMBEDDING, "m2": EMBEDDING}
+
+
+def anew(*memory_ids: int) -> str:
+    """Return the call that stores embeddings of the next model."""
+    embeddings = json.dumps([{"memory_id": one, "embedding": EMBEDDING} for one in memory_ids])
+    return f"select pgrecall.reembed_store('b', 'm2', '{embeddings}')"
+
+
+def people(*names: str) -> list[dict[str, str]]:
+    return [{"name": name, "kind": "person"} for name in names]
+
+
+def in_turn(
+    dsn: str,
+    bank: Connection,
+    first: Callable[[Connection], Any],
+    *others: Callable[[Connection], Any],
+) -> None:
+    """Run a transaction that is open until each of the others, started in turn, waits."""
+    with ExitStack() as stack:
+        one = stack.enter_context(psycopg.connect(dsn))
+        pool = stack.enter_context(ThreadPoolExecutor(len(others)))
+        first(one)
+        results = []
+        for other in others:
+            connection = stack.enter_context(psycopg.connect(dsn, autocommit=True))
+            results.append(pool.submit(other, connection))
+            waiting(bank, connection.info.backend_pid)
+        one.commit()
+        for result in results:
+            result.result(DEADLINE_S)
+
+
+@pytest.mark.parametrize(
+    ("setting", "call"),
+    [
+        (
+            {"replace": "relation"},
+            """retain('b', '[{{"text": "{}",'
+            ' "relations": [{{"from": "Ana", "kind": "leads", "to": "Bo"}}]}}]')""",
+        ),
+        ({"message_context_weight": 0.5}, """retain_messages('b', '[{{"text": "{}"}}]')"""),
+    ],
+    ids=["retain", "retain_messages"],
+)
+def test_writers_that_waited_for_a_setting_and_then_want_the_bank_alone_do_not_deadlock(
+    database: str, bank: Connection, setting: dict[str, Any], call: str
+) -> None:
+    in_turn(
+        database,
+        bank,
+        lambda one: one.execute("select pgrecall.configure_bank('b', %s)", [Jsonb(setting)]),
+        *(
+            lambda one, text=text: one.execute(f"select * from pgrecall.{call.format(text)}")
+            for text in ("x", "y")
+        ),
+    )
+
+    assert sum(len(contents(bank)[f"pgrecall.{name}"]) for name in ("memory", "message")) == 2
+
+
+def test_samples_for_a_bank_that_is_being_dropped_meet_one_that_does_not_exist(
+    database: str, bank: Connection
+) -> None:
+    sample = {"asked_at": "2026-03-05T14:00Z", "share": 1, "hits": 1}
+    sample |= {f"{part}_ms": 1 for part in ("total", "wait", "embed", "database", "rerank")}
+    with refused(bank, "RC001", 'bank "b" does not exist', "create_bank"):
+        in_turn(
+            database,
+            bank,
+            lambda one: one.execute("select pgrecall.drop_bank('b')"),
+            lambda one: one.execute("select pgrecall.log_recalls('b', %s)", [Jsonb([sample])]),
+        )
+
+
+def test_embedding_known_facts_anew_and_retaining_them_do_not_deadlock(
+    database: str, bank: Connection
+) -> None:
+    known = [{"text": f"fact {n}", "embeddings": {"m1": EMBEDDING}} for n in range(40)]
+    ids = retain(bank, known, model="m1")
+    bank.execute("select pgrecall.reembed_start('b', 'm2', 3)")
+    again = [fact | {"embeddings": BOTH_MODELS} for fact in (known[2], known[0])]
+
+    in_turn(
+        database,
+        bank,
+        lambda one: one.execute(anew(ids[1]).encode()),
+        lambda one: one.execute(anew(*ids[:3]).encode()),
+        lambda one: retain(one, again, model="m1"),
+    )
+
+    assert value(bank, "select count(*) from pgrecall.embedding where model = 'm2'") == 3
+
+
+def test_writers_that_give_a_kind_and_a_full_name_do_not_deadlock(
+    database: str, bank: Connection
+) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    retain(bank, [{"text": "one", "entities": ["Bo"]}, {"text": "two", "entities": ["Ana"]}])
+
+    in_turn(
+        database,
+        bank,
+        lambda one: retain(one, [{"text": "a", "entities": people("Bo")}]),
+        lambda one: retain(one, [{"text": "b", "entities": people("Bo", "Ana")}]),
+        lambda one: retain(one, [{"text": "c", "entities": people("Bo", "Ana Silva")}]),
+    )
+
+    assert rows(
+        bank, "select name, kind from pgrecall.entity where name ~ 'Ana|Bo' order by 1"
+    ) == [
+        ("Ana Silva", "person"),
+        ("Bo", "person"),
+    ]
+    assert_is_whole(bank)
+
+
+def test_a_kind_that_another_has_given_is_not_overwritten(database: str, bank: Connection) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    retain(bank, [{"text": "one", "entities": ["Jordan"]}])
+    place = {"name": "Jordan", "kind": "place"}
+
+    in_turn(
+        database,
+        bank,
+        lambda one: retain(one, [{"text": "a", "entities": people("Jordan")}]),
+        lambda one: retain(one, [{"text": "b", "entities": [place]}]),
+    )
+
+    assert column(
+        bank, "select kind from pgrecall.entity where name = 'Jordan' order by entity_id"
+    ) == ["person", "place"]
+
+
+def test_retaining_known_facts_and_replacing_them_do_not_deadlock(
+    database: str, bank: Connection
+) -> None:
+    kept = {"text": "kept", "embeddings": {"m1": EMBEDDING}}
+    retain(bank, (f"fact {n}" for n in range(40)))
+    old, other = retain(bank, [{"text": "old", "fact_key": "k"}, kept], model="m1")
+    bank.execute("select pgrecall.reembed_start('b', 'm2', 3)")
+    again = kept | {"embeddings": BOTH_MODELS}
+    new = {"text": "new", "fact_key": "k"}
+
+    in_turn(
+        database,
+        bank,
+        lambda one: one.execute(anew(other).encode()),
+        lambda one: retain(one, [again, new], model="m1", replace="key"),
+        lambda one: retain(one, [{"text": "old", "fact_key": "k"}, kept], replace="none"),
+    )
+
+    assert value(bank, "select text from pgrecall.memory where memory_id = %s", old) == "old"
+    assert column(
+        bank, "select text from pgrecall.memory where fact_key = 'k' and valid_to is null"
+    ) == ["new"]
