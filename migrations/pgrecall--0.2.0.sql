@@ -234,8 +234,8 @@ create table pgrecall.bank (
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
 comment on column pgrecall.bank.text_search_config is
-'Text search configuration of the lexical arms, such as english or simple. Fixed once facts are '
-'stored.';
+'Text search configuration of the lexical arms, such as english or simple. Another one does a full '
+'refresh_statistics().';
 comment on column pgrecall.bank.embedding_model is
 'Model that made the embeddings; a query or fact that names another one is an error. Null: not '
 'pinned yet.';
@@ -5813,13 +5813,12 @@ set plan_cache_mode = force_custom_plan
 as $$
 begin
   if kind = 'memory' then
-    -- Only documents whose length can differ: by field weights, and by how release 0.1.0 read
-    -- texts that are not ASCII.
     update pgrecall.memory m
     set    lexical_length = (
              pgrecall_internal._document_weights(bank, m.text, m.context, m.fact_key, 1)).length
     where  m.bank_id = bank.bank_id
-      and  (coalesce(m.context, m.fact_key) is not null or octet_length(m.text) > length(m.text));
+      and  m.lexical_length <> (pgrecall_internal._document_weights(
+             bank, m.text, m.context, m.fact_key, 1)).length::real;
   else
     update pgrecall.message m
     set    lexical_length = (
@@ -6285,9 +6284,30 @@ return array[
   'is_name_embedded', 'time_settings', 'hnsw_threshold', 'hnsw_m', 'hnsw_ef_construction',
   'vector_search', 'leading_dimensions', 'bm25_k1', 'bm25_b', 'lexical_backend', 'context_weight',
   'key_weight', 'message_context_weight', 'replace', 'single_relations', 'log_share',
-  'source_trust'];
+  'source_trust', 'text_search_config'];
 comment on function pgrecall_internal._settings is
 'The columns of bank that configure_bank() sets.';
+
+create or replace function pgrecall_internal._check_configuration(text_search_config text)
+returns void
+language plpgsql stable parallel safe
+as $$
+begin
+  -- A number or "-" is also a valid regconfig, whatever has that number.
+  if pg_input_is_valid(text_search_config, 'regconfig') then
+    perform from pg_ts_config c where c.oid = text_search_config::regconfig;
+    if found then
+      return;
+    end if;
+  end if;
+  raise exception using
+    errcode = 'invalid_parameter_value',
+    message = format('text search configuration "%s" does not exist', text_search_config),
+    hint    = 'select cfgname from pg_ts_config; lists them. simple fits mixed languages.';
+end;
+$$;
+comment on function pgrecall_internal._check_configuration is
+'Raises 22023 unless there is a text search configuration of that name.';
 
 create or replace function pgrecall_internal._check_settings(bank pgrecall.bank, settings jsonb)
 returns void
@@ -6322,6 +6342,9 @@ begin
   perform pgrecall_internal._check_recency(pgrecall_internal._bank_options(bank));
   perform pgrecall_internal._check_type_hints(bank.bank_id, settings -> 'type_hints');
   perform pgrecall_internal._check_time_settings(settings -> 'time_settings');
+  if settings -> 'text_search_config' <> 'null' then
+    perform pgrecall_internal._check_configuration(settings ->> 'text_search_config');
+  end if;
   perform pgrecall_internal._check_sources(
     'source_trust', nullif(settings -> 'source_trust', 'null'));
   if settings ->> 'lexical_backend' = 'pg_textsearch'
@@ -6406,11 +6429,17 @@ begin
     perform pgrecall_internal._raise_invalid_setting(columns, violated);
   end;
 
-  if configured.lexical_backend <> locked.lexical_backend then
+  if (configured.lexical_backend, configured.text_search_config)
+     <> (locked.lexical_backend, locked.text_search_config)
+  then
     update pgrecall.memory m
     set    lexical_document = pgrecall_internal._lexical_document(
              configured, m.text, m.context, m.fact_key)
     where  m.bank_id = configure_bank.bank;
+  end if;
+  if configured.text_search_config <> locked.text_search_config then
+    perform pgrecall.refresh_statistics(bank, is_full => true);
+    return;
   end if;
   -- What is erased later leaves the counts with the words of these fields, or without them.
   if (configured.context_weight > 0, configured.key_weight > 0)
@@ -6427,10 +6456,10 @@ comment on function pgrecall.configure_bank is
 'Sets defaults of a bank, {"rrf_k": 20, "weights": {"graph": 0}}: any option of recall_options() '
 'with is_bank_default, and the columns of pgrecall.bank that hold settings, described there. '
 'Others stay; one that is given is replaced whole, {"weights": ...} too; null removes an option of '
-'the bank. A field weight set to 0, or from 0, does a full refresh_statistics(). Errors: RC001, '
-'RC008 hint for an unknown fact type, RC009 unknown arm, 0A000 pg_textsearch is not installed, '
-'22023 unknown setting or value out of range, 25001 isolation level above read committed where a '
-'refresh is needed.';
+'the bank. Another text_search_config, and a field weight set to 0, or from 0, does a full '
+'refresh_statistics(). Errors: RC001, RC008 hint for an unknown fact type, RC009 unknown arm, '
+'0A000 pg_textsearch is not installed, 22023 unknown setting or value out of range, 25001 '
+'isolation level above read committed where a refresh is needed.';
 
 create or replace function pgrecall.add_fact_type(
   bank text, fact_type text, description text default '')
@@ -6497,17 +6526,7 @@ begin
                        embedding_dimensions),
       hint    = 'Longer embeddings cannot be indexed; ask the model for fewer dimensions.';
   end if;
-  begin
-    -- A number or "-" also casts to regconfig, whatever has that number.
-    if not exists (select from pg_ts_config c where c.oid = text_search_config::regconfig) then
-      raise undefined_object;
-    end if;
-  exception when others then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('text search configuration "%s" does not exist', text_search_config),
-      hint    = 'select cfgname from pg_ts_config; lists them. simple fits mixed languages.';
-  end;
+  perform pgrecall_internal._check_configuration(text_search_config);
 
   begin
     insert into pgrecall.bank (bank_id, text_search_config, embedding_model, embedding_dimensions)

@@ -92,13 +92,12 @@ set plan_cache_mode = force_custom_plan
 as $$
 begin
   if kind = 'memory' then
-    -- Only documents whose length can differ: by field weights, and by how release 0.1.0 read
-    -- texts that are not ASCII.
     update pgrecall.memory m
     set    lexical_length = (
              pgrecall_internal._document_weights(bank, m.text, m.context, m.fact_key, 1)).length
     where  m.bank_id = bank.bank_id
-      and  (coalesce(m.context, m.fact_key) is not null or octet_length(m.text) > length(m.text));
+      and  m.lexical_length <> (pgrecall_internal._document_weights(
+             bank, m.text, m.context, m.fact_key, 1)).length::real;
   else
     update pgrecall.message m
     set    lexical_length = (

@@ -80,8 +80,8 @@ create table pgrecall.bank (
 comment on table pgrecall.bank is
 'One memory: an agent, a user, a project. Every other table carries its bank_id first in its key.';
 comment on column pgrecall.bank.text_search_config is
-'Text search configuration of the lexical arms, such as english or simple. Fixed once facts are '
-'stored.';
+'Text search configuration of the lexical arms, such as english or simple. Another one does a full '
+'refresh_statistics().';
 comment on column pgrecall.bank.embedding_model is
 'Model that made the embeddings; a query or fact that names another one is an error. Null: not '
 'pinned yet.';

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
-from sqlcalls import Connection, column, create, retain, rows, value
+from sqlcalls import Connection, call, column, create, retain, rows, value
 
 NAMES = ("Ana", "Bo", "Cy")
 WORDS = ("sail", "anchor", "harbour", "lighthouse")
@@ -146,7 +146,12 @@ def weigh_keys_again(connection: Connection, ids: list[int]) -> None:
         value(connection, "select pgrecall.forget('b', %s)", ids[weight : weight + 2])
 
 
-def configure(connection: Connection, **settings: float) -> None:
+def stem_in_german(connection: Connection, ids: list[int]) -> None:
+    configure(connection, text_search_config="german")
+    value(connection, "select pgrecall.forget('b', %s)", ids[:3])
+
+
+def configure(connection: Connection, **settings: float | str) -> None:
     connection.execute("select pgrecall.configure_bank('b', %s)", [Jsonb(settings)])
 
 
@@ -172,6 +177,7 @@ def sent(first: int, count: int) -> Any:
         split,
         weigh_no_context,
         weigh_keys_again,
+        stem_in_german,
     ],
 )
 def test_statistics_are_those_of_a_bank_that_is_counted_anew(
@@ -219,6 +225,38 @@ def test_a_field_that_is_weighed_from_now_on_is_found(connection: Connection) ->
     configure(connection, context_weight=1)
 
     assert value(connection, found) == 20
+
+
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_a_bank_is_searched_in_another_language_from_now_on(
+    connection: Connection, is_counted: bool
+) -> None:
+    said = ["Die Häuser stehen am Hafen.", "Ana repariert Boote.", "Der Hafen ist alt."]
+    weights = (
+        "select text, lexical_length, lexical_weights::text from pgrecall.memory"
+        " where bank_id = %s union all"
+        " select text, lexical_length, lexical_weights::text from pgrecall.message"
+        " where bank_id = %s order by 1, 2, 3"
+    )
+    for bank, config in ("b", "english"), ("other", "german"):
+        create(connection, bank, text_search_config=config)
+        retain(connection, said, bank=bank)
+        messages = Jsonb([{"text": text, "session": "s"} for text in said])
+        rows(connection, "select pgrecall.retain_messages(%s, %s)", bank, messages)
+        if is_counted or bank == "other":
+            connection.execute("select pgrecall.refresh_statistics(%s, true)", [bank])
+    found = (
+        "select text from pgrecall.hybrid_recall('b', 'Haus', top_k => 1,"
+        """ options => '{"arms": ["lexical"]}')"""
+    )
+    assert column(connection, found) == []
+
+    configure(connection, text_search_config="german")
+
+    assert column(connection, found) == said[:1]
+    assert rows(connection, weights, "b", "b") == rows(connection, weights, "other", "other")
+    (prepared,) = call(connection, "prepare_recall", bank="b", query="wer kam?")
+    assert prepared.time_settings == {"language": "de"}
 
 
 def test_who_forgets_changes_the_statistics_of_its_bank_alone(connection: Connection) -> None:
