@@ -6429,9 +6429,7 @@ begin
     perform pgrecall_internal._raise_invalid_setting(columns, violated);
   end;
 
-  if (configured.lexical_backend, configured.text_search_config)
-     <> (locked.lexical_backend, locked.text_search_config)
-  then
+  if configured.lexical_backend <> locked.lexical_backend then
     update pgrecall.memory m
     set    lexical_document = pgrecall_internal._lexical_document(
              configured, m.text, m.context, m.fact_key)
@@ -14470,8 +14468,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   locked pgrecall.bank := pgrecall_internal._shared_bank(bank);
-  next   pgrecall.bank := pgrecall_internal._as_next(locked);
-  stored bigint;
 begin
   perform pgrecall_internal._check_reembedding(locked);
   if model is distinct from locked.next_model then
@@ -14483,9 +14479,8 @@ begin
   end if;
   perform pgrecall_internal._check_embedded(embeddings, 'reembed_pending()');
 
-  stored := pgrecall_internal._store_anew(
-              next, coalesce(locked.embedding_model, ''), embeddings);
-  return stored;
+  return pgrecall_internal._store_anew(
+           pgrecall_internal._as_next(locked), coalesce(locked.embedding_model, ''), embeddings);
 end;
 $$;
 comment on function pgrecall.reembed_store is
@@ -17181,7 +17176,7 @@ declare
   locked pgrecall.bank := pgrecall_internal._shared_bank(bank);
 begin
   perform pgrecall_internal._check_embedded(embeddings, 'embedded_texts()');
-  perform pgrecall_internal._checked_embedding(locked, 'embeddings', null, model);
+  perform pgrecall_internal._checked_embedding(locked, 'texts', null, model);
   return pgrecall_internal._store_anew(
            locked, coalesce(locked.embedding_model, ''), embeddings);
 end;

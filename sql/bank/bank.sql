@@ -196,9 +196,7 @@ begin
     perform pgrecall_internal._raise_invalid_setting(columns, violated);
   end;
 
-  if (configured.lexical_backend, configured.text_search_config)
-     <> (locked.lexical_backend, locked.text_search_config)
-  then
+  if configured.lexical_backend <> locked.lexical_backend then
     update pgrecall.memory m
     set    lexical_document = pgrecall_internal._lexical_document(
              configured, m.text, m.context, m.fact_key)

@@ -225,7 +225,7 @@ declare
   locked pgrecall.bank := pgrecall_internal._shared_bank(bank);
 begin
   perform pgrecall_internal._check_embedded(embeddings, 'embedded_texts()');
-  perform pgrecall_internal._checked_embedding(locked, 'embeddings', null, model);
+  perform pgrecall_internal._checked_embedding(locked, 'texts', null, model);
   return pgrecall_internal._store_anew(
            locked, coalesce(locked.embedding_model, ''), embeddings);
 end;

@@ -220,8 +220,6 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   locked pgrecall.bank := pgrecall_internal._shared_bank(bank);
-  next   pgrecall.bank := pgrecall_internal._as_next(locked);
-  stored bigint;
 begin
   perform pgrecall_internal._check_reembedding(locked);
   if model is distinct from locked.next_model then
@@ -233,9 +231,8 @@ begin
   end if;
   perform pgrecall_internal._check_embedded(embeddings, 'reembed_pending()');
 
-  stored := pgrecall_internal._store_anew(
-              next, coalesce(locked.embedding_model, ''), embeddings);
-  return stored;
+  return pgrecall_internal._store_anew(
+           pgrecall_internal._as_next(locked), coalesce(locked.embedding_model, ''), embeddings);
 end;
 $$;
 comment on function pgrecall.reembed_store is
