@@ -3315,6 +3315,14 @@ comment on function pgrecall_internal._letter_groups is
 'two letters of _cjk(), three of _syllabic(); null where fewer are left, but a shorter run of '
 'letters is a lexeme as a whole. run: number of the run, n: place of the letter in it.';
 
+create or replace function pgrecall_internal._joints()
+returns text
+language sql immutable parallel safe
+return '-_./@:+#\u200b\u200c';
+comment on function pgrecall_internal._joints is
+'The signs that join the parts of an identifier, and what parts words unseen, the zero-width space '
+'and the non-joiner, for use at the beginning of a bracket expression.';
+
 create or replace function pgrecall_internal._suffix()
 returns text
 language sql immutable parallel safe
@@ -3339,7 +3347,8 @@ comment on function pgrecall_internal._marks is
 create or replace function pgrecall_internal._parted(content text)
 returns text
 language sql immutable parallel safe
-return regexp_replace(content, '[-_./@:+#\u200b\u200c]+(?=[[:alnum:]])', ' ', 'g');
+return regexp_replace(
+  content, '[' || pgrecall_internal._joints() || ']+(?=[[:alnum:]])', ' ', 'g');
 comment on function pgrecall_internal._parted is
 'A text with spaces between the parts of identifiers: max_client_conn becomes max client conn.';
 
@@ -3396,7 +3405,7 @@ begin atomic
     select lower(regexp_replace(i.match[1], '[\u200b\u200c]', '', 'g')), 1
     from   regexp_matches(
              t.spelt,
-             '[[:alnum:]]+(?:(?:[-_./@:+#\u200b\u200c]+[[:alnum:]]+)+'
+             '[[:alnum:]]+(?:(?:[' || pgrecall_internal._joints() || ']+[[:alnum:]]+)+'
              || pgrecall_internal._suffix() || '?|'
              || pgrecall_internal._suffix() || ')', 'g'
            ) as i(match)
@@ -4176,8 +4185,8 @@ declare
   apart  constant text := '(?:(?<![^[:space:]])|(?<=(?:^|[[:space:]])[(]))';
   quoted constant text := '"([^"]+)"(?![[:alnum:]])';
   typed  constant text := '([''‘][^''’]+[''’]|`[^`]+`)(?![[:alnum:]])';
-  minus  constant text := '([[:alpha:]][[:alnum:]]*(?:[-_./@:+#''\u200b\u200c]+[[:alnum:]]+)*'
-                          || pgrecall_internal._suffix() || '?)';
+  minus  constant text := '([[:alpha:]][[:alnum:]]*(?:[' || pgrecall_internal._joints()
+                          || ''']+[[:alnum:]]+)*' || pgrecall_internal._suffix() || '?)';
   bare   text;
   marked text;  -- a regular expression: -"excluded", "phrase", 'text' or -excluded
 begin
@@ -9555,7 +9564,8 @@ begin
       required := array(
         select distinct pgrecall_internal._dimension(l.lexeme)
         from   unnest(request.phrases) as p,
-               pgrecall.lexemes(config, regexp_replace(p, '[-_./@:+#\u200b\u200c]+', ' ', 'g')) as l
+               pgrecall.lexemes(config, regexp_replace(
+                 p, '[' || pgrecall_internal._joints() || ']+', ' ', 'g')) as l
         where  l.lexeme !~ ('^(?:[' || pgrecall_internal._cjk() || ']|['
                             || pgrecall_internal._syllabic() || ']{1,2})$')
       );
@@ -18324,9 +18334,10 @@ begin
                          and translate(x.match[1], ',.''’', '') in (select unnest(wanted)) as is_hit
                from   regexp_matches(
                         r.run,
-                        format('[%1$s]+(?:[-_./@:+#\u200b\u200c]+[%1$s]+)*%2$s?'
+                        format('[%1$s]+(?:[%3$s]+[%1$s]+)*%2$s?'
                                '|[0-9]{1,3}(?:[,''’][0-9]{3})+(?![0-9])|[^%1$s]+', inside,
-                               replace(pgrecall_internal._suffix(), '[:alnum:]', inside)), 'g'
+                               replace(pgrecall_internal._suffix(), '[:alnum:]', inside),
+                               pgrecall_internal._joints()), 'g'
                       ) with ordinality as x(match, n)
                offset 0
              ) as i,

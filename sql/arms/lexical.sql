@@ -53,7 +53,8 @@ begin
       required := array(
         select distinct pgrecall_internal._dimension(l.lexeme)
         from   unnest(request.phrases) as p,
-               pgrecall.lexemes(config, regexp_replace(p, '[-_./@:+#\u200b\u200c]+', ' ', 'g')) as l
+               pgrecall.lexemes(config, regexp_replace(
+                 p, '[' || pgrecall_internal._joints() || ']+', ' ', 'g')) as l
         where  l.lexeme !~ ('^(?:[' || pgrecall_internal._cjk() || ']|['
                             || pgrecall_internal._syllabic() || ']{1,2})$')
       );

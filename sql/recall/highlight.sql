@@ -116,9 +116,10 @@ begin
                          and translate(x.match[1], ',.''’', '') in (select unnest(wanted)) as is_hit
                from   regexp_matches(
                         r.run,
-                        format('[%1$s]+(?:[-_./@:+#\u200b\u200c]+[%1$s]+)*%2$s?'
+                        format('[%1$s]+(?:[%3$s]+[%1$s]+)*%2$s?'
                                '|[0-9]{1,3}(?:[,''’][0-9]{3})+(?![0-9])|[^%1$s]+', inside,
-                               replace(pgrecall_internal._suffix(), '[:alnum:]', inside)), 'g'
+                               replace(pgrecall_internal._suffix(), '[:alnum:]', inside),
+                               pgrecall_internal._joints()), 'g'
                       ) with ordinality as x(match, n)
                offset 0
              ) as i,

@@ -66,6 +66,14 @@ comment on function pgrecall_internal._letter_groups is
 'two letters of _cjk(), three of _syllabic(); null where fewer are left, but a shorter run of '
 'letters is a lexeme as a whole. run: number of the run, n: place of the letter in it.';
 
+create or replace function pgrecall_internal._joints()
+returns text
+language sql immutable parallel safe
+return '-_./@:+#\u200b\u200c';
+comment on function pgrecall_internal._joints is
+'The signs that join the parts of an identifier, and what parts words unseen, the zero-width space '
+'and the non-joiner, for use at the beginning of a bracket expression.';
+
 create or replace function pgrecall_internal._suffix()
 returns text
 language sql immutable parallel safe
@@ -90,7 +98,8 @@ comment on function pgrecall_internal._marks is
 create or replace function pgrecall_internal._parted(content text)
 returns text
 language sql immutable parallel safe
-return regexp_replace(content, '[-_./@:+#\u200b\u200c]+(?=[[:alnum:]])', ' ', 'g');
+return regexp_replace(
+  content, '[' || pgrecall_internal._joints() || ']+(?=[[:alnum:]])', ' ', 'g');
 comment on function pgrecall_internal._parted is
 'A text with spaces between the parts of identifiers: max_client_conn becomes max client conn.';
 
@@ -147,7 +156,7 @@ begin atomic
     select lower(regexp_replace(i.match[1], '[\u200b\u200c]', '', 'g')), 1
     from   regexp_matches(
              t.spelt,
-             '[[:alnum:]]+(?:(?:[-_./@:+#\u200b\u200c]+[[:alnum:]]+)+'
+             '[[:alnum:]]+(?:(?:[' || pgrecall_internal._joints() || ']+[[:alnum:]]+)+'
              || pgrecall_internal._suffix() || '?|'
              || pgrecall_internal._suffix() || ')', 'g'
            ) as i(match)

@@ -17,8 +17,8 @@ declare
   apart  constant text := '(?:(?<![^[:space:]])|(?<=(?:^|[[:space:]])[(]))';
   quoted constant text := '"([^"]+)"(?![[:alnum:]])';
   typed  constant text := '([''‘][^''’]+[''’]|`[^`]+`)(?![[:alnum:]])';
-  minus  constant text := '([[:alpha:]][[:alnum:]]*(?:[-_./@:+#''\u200b\u200c]+[[:alnum:]]+)*'
-                          || pgrecall_internal._suffix() || '?)';
+  minus  constant text := '([[:alpha:]][[:alnum:]]*(?:[' || pgrecall_internal._joints()
+                          || ''']+[[:alnum:]]+)*' || pgrecall_internal._suffix() || '?)';
   bare   text;
   marked text;  -- a regular expression: -"excluded", "phrase", 'text' or -excluded
 begin
