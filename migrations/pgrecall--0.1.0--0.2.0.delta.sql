@@ -178,7 +178,8 @@ create type pgrecall_internal.terms as (
   idf_sum    double precision,
   is_shared  boolean,
   documents  bigint,
-  watermark  bigint
+  watermark  bigint,
+  spellings  text[]
 );
 create type pgrecall_internal.arm_found as (
   arm        text,
@@ -698,6 +699,13 @@ create index if not exists entity_alias_bank_id_first_idx on pgrecall.entity_ali
   (bank_id, split_part(alias, ' ', 1)) where strpos(alias, ' ') > 0;
 create index if not exists entity_alias_bank_id_last_idx on pgrecall.entity_alias
   (bank_id, split_part(alias, ' ', -1)) where strpos(alias, ' ') > 0;
+-- Words with accents, for questions that are typed without.
+create index if not exists lexeme_unaccented_idx on pgrecall.lexeme
+  (bank_id, kind, pgrecall_internal._unaccented(lexeme))
+  where pgrecall_internal._unaccented(lexeme) <> lexeme;
+create index if not exists entity_alias_unaccented_idx on pgrecall.entity_alias
+  (bank_id, pgrecall_internal._unaccented(alias))
+  where pgrecall_internal._unaccented(alias) <> alias;
 -- The newest relations of an entity are read without reading all of them.
 create index if not exists relation_bank_id_from_id_relation_id_idx
   on pgrecall.relation (bank_id, from_id, relation_id) where from_id is not null;

@@ -390,6 +390,26 @@ comment on function pgrecall_internal._normalised is
 'as soft hyphens, and the points of Hebrew and Arabic. Unchanged in a database whose encoding is '
 'not UTF8.';
 
+create or replace function pgrecall_internal._unaccented(content text)
+returns text
+-- Strict, as above.
+language plpgsql immutable strict parallel safe
+as $$
+begin
+  if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
+    return content;
+  end if;
+  return normalize(
+    regexp_replace(
+      -- Unicode does not take the stroke from a letter.
+      normalize(translate(content, 'đħıłøŧĐĦŁØŦ', 'dhilotDHLOT'), nfd),
+      '[\u0300-\u036f]+', '', 'g'),
+    nfc);
+end;
+$$;
+comment on function pgrecall_internal._unaccented is
+'A text whose letters of the Latin, Greek and Cyrillic scripts have no accents: Lodz for Łódź.';
+
 create or replace function pgrecall_internal._scope(bank_id text, fact_type text)
 returns bigint
 language sql immutable parallel safe
@@ -653,6 +673,11 @@ create index entity_alias_bank_id_first_idx on pgrecall.entity_alias
   (bank_id, split_part(alias, ' ', 1)) where strpos(alias, ' ') > 0;
 create index entity_alias_bank_id_last_idx on pgrecall.entity_alias
   (bank_id, split_part(alias, ' ', -1)) where strpos(alias, ' ') > 0;
+
+-- Names that are typed without their accents: _query_names().
+create index entity_alias_unaccented_idx on pgrecall.entity_alias
+  (bank_id, pgrecall_internal._unaccented(alias))
+  where pgrecall_internal._unaccented(alias) <> alias;
 
 create table pgrecall.mention (
   bank_id   text not null,
@@ -1003,6 +1028,10 @@ create table pgrecall_internal.lexeme (
   constraint lexeme_kind_check check (kind in ('memory', 'message')),
   constraint lexeme_document_count_check check (document_count >= 1)
 );
+-- Spellings of words that are typed without accents: _terms().
+create index lexeme_unaccented_idx on pgrecall_internal.lexeme
+  (bank_id, kind, pgrecall_internal._unaccented(lexeme))
+  where pgrecall_internal._unaccented(lexeme) <> lexeme;
 comment on column pgrecall_internal.lexeme.kind is 'memory or message, as in statistics.';
 comment on column pgrecall_internal.lexeme.document_count is 'Number of documents it occurs in.';
 comment on column pgrecall_internal.lexeme.dimension is
@@ -1345,12 +1374,14 @@ create type pgrecall_internal.terms as (
   idf_sum    double precision,
   is_shared  boolean,
   documents  bigint,
-  watermark  bigint
+  watermark  bigint,
+  spellings  text[]
 );
 comment on type pgrecall_internal.terms is
 'The lexemes of a query as one collection (memories or messages) counts them, rarest first: '
 'dimension in lexical_weights, IDF, number of documents. is_shared: one shares its dimension with '
-'another lexeme of the bank. documents: how many are counted, with ids up to watermark.';
+'another lexeme of the bank. documents: how many are counted, with ids up to watermark. spellings: '
+'lexemes of the bank that count as one of the query, because they differ in accents alone.';
 
 create type pgrecall_internal.arm_found as (
   arm        text,
@@ -3428,8 +3459,7 @@ comment on function pgrecall.lexemes is
 'identifiers as typed, 512MB also as 512 and MB, 1,299 also as 1299, hashes of eight or more '
 'hexadecimal digits also as their first seven, Chinese, Japanese and Korean by pairs of letters, '
 'Thai, Lao, Burmese and Khmer by threes. The text is read in Unicode form NFKC. Letters with and '
-'without accents are different, unless the configuration removes the accents, as one with the '
-'dictionary unaccent does.';
+'without accents are different here; lexical_arm() finds them for each other.';
 
 create or replace function pgrecall_internal._field_lexemes(
   config regconfig, content text, context text, context_weight double precision,
@@ -7176,22 +7206,34 @@ begin
     words := (string_to_array(pgrecall.normalised_name(left(query, 4000)), ' '))[:200];
     spaced := string_to_array(' ' || array_to_string(words, E'\n '), E'\n');
     firsts := array(
-      select distinct w.n::integer
-      from   pgrecall.entity_alias a
-      join   unnest(words) with ordinality as w(word, n)
-        on   starts_with(a.alias || ' ', w.word || ' ')
-             or starts_with(a.alias || 's ', w.word || ' ')
-      where  a.bank_id = _query_names.bank and a.alias = any (array(
-        select unnest(case when is_genitive
-                        then array[r.run, case when r.run like '%s' then left(r.run, -1) end]
-                        else array[r.run] end)
+      with run as materialized (
+        select array_agg(x.run) as runs
         from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], spaced[6:],
                       spaced[7:], spaced[8:]) as w(a, b, c, d, e, f, g, h)
         cross  join lateral unnest(array[
                  w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
                  w.a || w.b || w.c || w.d || w.e, w.a || w.b || w.c || w.d || w.e || w.f,
                  w.a || w.b || w.c || w.d || w.e || w.f || w.g,
-                 w.a || w.b || w.c || w.d || w.e || w.f || w.g || w.h]) as r(run)))
+                 w.a || w.b || w.c || w.d || w.e || w.f || w.g || w.h]) as r(run)
+        cross  join lateral unnest(case when is_genitive
+                 then array[r.run, case when r.run like '%s' then left(r.run, -1) end]
+                 else array[r.run] end) as x(run)
+      )
+      select distinct w.n::integer
+      from (
+        select a.alias
+        from   pgrecall.entity_alias a
+        where  a.bank_id = _query_names.bank and a.alias = any ((select r.runs from run r)::text[])
+        union  all
+        select pgrecall_internal._unaccented(a.alias)
+        from   pgrecall.entity_alias a
+        where  a.bank_id = _query_names.bank
+          and  pgrecall_internal._unaccented(a.alias) = any ((select r.runs from run r)::text[])
+          and  pgrecall_internal._unaccented(a.alias) <> a.alias
+      ) as a
+      join   unnest(words) with ordinality as w(word, n)
+        on   starts_with(a.alias || ' ', w.word || ' ')
+             or starts_with(a.alias || 's ', w.word || ' ')
     );
     parts := array(
       select p from pgrecall_internal._name_parts(_query_names.bank, _query_names.query) as p);
@@ -7223,13 +7265,26 @@ begin
            row_number() over (
              partition by a.alias order by a.confidence desc, a.entity_id) as place
     from (
-      select b.alias, b.entity_id, b.confidence
-      from   pgrecall.entity_alias b
-      where  b.bank_id = _query_names.bank
-        and  b.alias = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
-      union  all
-      select p.matched, p.entity_id, p.confidence from unnest(parts) as p
+      select x.alias, x.entity_id, x.confidence, x.is_exact,
+             bool_or(x.is_exact) over (partition by x.alias) as has_exact
+      from (
+        select b.alias, b.entity_id, b.confidence, true as is_exact
+        from   pgrecall.entity_alias b
+        where  b.bank_id = _query_names.bank
+          and  b.alias = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
+        union  all
+        select p.matched, p.entity_id, p.confidence, true from unnest(parts) as p
+        union  all
+        -- Typed without the accents of the name.
+        select pgrecall_internal._unaccented(b.alias), b.entity_id, b.confidence, false
+        from   pgrecall.entity_alias b
+        where  b.bank_id = _query_names.bank
+          and  pgrecall_internal._unaccented(b.alias)
+               = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
+          and  pgrecall_internal._unaccented(b.alias) <> b.alias
+      ) as x
     ) as a
+    where  a.is_exact or not a.has_exact
   ),
   found as materialized (
     select p.*, k.entity_id, k.confidence
@@ -7451,7 +7506,9 @@ comment on function pgrecall.without_names is
 -- request/term.sql
 -- The terms of a query with their IDFs, and the choice of candidates to score.
 --
--- _terms() gives each lexeme its dimension, IDF and document count, rarest first. Scoring every
+-- _terms() gives each lexeme its dimension, IDF and document count, rarest first. A query that is
+-- typed without accents, or a word of it that the bank does not have, also means what the bank
+-- spells with other accents: such spellings are one word, with one IDF. Scoring every
 -- document with any word of a question would read most of a large bank; _candidates() chooses the
 -- rarest words, and sets of the others, so that about candidate_limit documents are scored. A
 -- lexeme shares its dimension with another one once in a billion pairs: where a bank holds such a
@@ -7466,15 +7523,19 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  terms pgrecall_internal.terms;
+  terms   pgrecall_internal.terms;
+  is_bare boolean := octet_length(lexemes::text) = length(lexemes::text)
+                     or pgrecall_internal._unaccented(lexemes::text) = lexemes::text;
 begin
   -- Rarest first; a lexeme without statistics counts as rare.
   select array_agg(t.dimension) filter (where t.dimension is not null),
          array_agg(t.idf) filter (where t.dimension is not null),
          array_agg(t.count) filter (where t.dimension is not null),
-         -- Expansion terms do not raise the highest possible score.
-         coalesce(sum(t.idf) filter (where not t.is_expanded), sum(t.idf)),
-         coalesce(bool_or(t.is_shared), false), min(c.documents), min(c.watermark)
+         -- Expansion terms do not raise the highest possible score, nor do other spellings.
+         coalesce(sum(t.idf) filter (where not t.is_expanded and t.spelling is null),
+                  sum(t.idf) filter (where t.spelling is null)),
+         coalesce(bool_or(t.is_shared), false), min(c.documents), min(c.watermark),
+         coalesce(array_agg(t.spelling) filter (where t.spelling is not null), '{}')
   into   terms
   from (
     select max(s.document_count) as documents, max(s.watermark) as watermark
@@ -7482,13 +7543,10 @@ begin
     where  s.bank_id = _terms.bank_id and s.kind = _terms.kind
   ) as c
   left   join lateral (
-    select pgrecall_internal._dimension(q.lexeme) as dimension,
-           coalesce(l.document_count, 0)::bigint as count,
+    select w.dimension, w.count,
            case when q.n > cardinality(lexemes) then 0.5 else 1 end
-           * ln(1 + (greatest(c.documents, l.document_count, 1)
-                     - coalesce(l.document_count, 0) + 0.5)
-                    / (coalesce(l.document_count, 0) + 0.5)) as idf,
-           q.n > cardinality(lexemes) as is_expanded, l.is_shared
+           * ln(1 + (greatest(c.documents, w.total, 1) - w.total + 0.5) / (w.total + 0.5)) as idf,
+           w.spelling, l.is_shared, q.n > cardinality(lexemes) as is_expanded
     from   unnest(lexemes || expanded) with ordinality as q(lexeme, n)
     -- One lookup each, also while the planner assumes a small table.
     cross  join lateral (
@@ -7498,6 +7556,30 @@ begin
       where  x.bank_id = _terms.bank_id and x.kind = _terms.kind
         and  x.dimension = pgrecall_internal._dimension(q.lexeme)
     ) as l
+    cross  join lateral (
+      select case when is_bare then q.lexeme
+                  when l.document_count is null then pgrecall_internal._unaccented(q.lexeme)
+             end as bare
+    ) as b
+    cross  join lateral (
+      select s.*, least(sum(s.count) over (), c.documents) as total
+      from (
+        select pgrecall_internal._dimension(q.lexeme), coalesce(l.document_count, 0), null
+        union all
+        select x.dimension, x.document_count, x.lexeme
+        from   pgrecall_internal.lexeme x
+        where  x.bank_id = _terms.bank_id and x.kind = _terms.kind
+          and  pgrecall_internal._unaccented(x.lexeme) = b.bare
+          and  pgrecall_internal._unaccented(x.lexeme) <> x.lexeme
+          and  x.lexeme <> all (lexemes || expanded)
+        union all
+        select x.dimension, x.document_count, x.lexeme
+        from   pgrecall_internal.lexeme x
+        where  not is_bare and x.bank_id = _terms.bank_id and x.kind = _terms.kind
+          and  x.dimension = pgrecall_internal._dimension(b.bare) and x.lexeme = b.bare
+          and  x.lexeme <> all (lexemes || expanded)
+      ) as s(dimension, count, spelling)
+    ) as w
     order  by 2, 1
   ) as t on true;
   return terms;
@@ -7506,8 +7588,10 @@ $$;
 comment on function pgrecall_internal._terms is
 'Lexemes of a query with their IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in Lucene, n being the '
 'documents of N that hold the lexeme. kind is memory or message. Expansion terms have half their '
-'IDF. idf_sum: upper bound of the BM25 score of the query''s own lexemes. is_shared is never null, '
-'so that the row as a whole is not null.';
+'IDF. Where no lexeme has an accent, and where the bank does not have one, those of the bank that '
+'differ in accents alone count as it (spellings), n being the documents of all of them. idf_sum: '
+'upper bound of the BM25 score of the query''s own lexemes. is_shared is never null, so that the '
+'row as a whole is not null.';
 
 create or replace function pgrecall_internal._candidates(
   dimensions integer[], idfs double precision[], counts bigint[], documents bigint,
@@ -7763,7 +7847,8 @@ begin
     request.message_terms := pgrecall_internal._terms(
       (request.bank).bank_id, 'message', request.lexemes, expanded);
   end if;
-  request.lexemes := request.lexemes || expanded;
+  request.lexemes := request.lexemes || expanded || (request.memory_terms).spellings
+                     || (request.message_terms).spellings;
   return request;
 end;
 $$;
@@ -18293,6 +18378,7 @@ begin
     select l.lexeme
     from   pgrecall.lexemes(config, (pgrecall_internal._parsed_query(query)).words) as l
   );
+  wanted := wanted || (pgrecall_internal._terms(bank, 'memory', wanted)).spellings;
 
   return (
     -- Outside a where clause, "in (select ...)" is a hash table that is built once. Both the text

@@ -75,6 +75,7 @@ begin
     select l.lexeme
     from   pgrecall.lexemes(config, (pgrecall_internal._parsed_query(query)).words) as l
   );
+  wanted := wanted || (pgrecall_internal._terms(bank, 'memory', wanted)).spellings;
 
   return (
     -- Outside a where clause, "in (select ...)" is a hash table that is built once. Both the text

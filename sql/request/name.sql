@@ -203,22 +203,34 @@ begin
     words := (string_to_array(pgrecall.normalised_name(left(query, 4000)), ' '))[:200];
     spaced := string_to_array(' ' || array_to_string(words, E'\n '), E'\n');
     firsts := array(
-      select distinct w.n::integer
-      from   pgrecall.entity_alias a
-      join   unnest(words) with ordinality as w(word, n)
-        on   starts_with(a.alias || ' ', w.word || ' ')
-             or starts_with(a.alias || 's ', w.word || ' ')
-      where  a.bank_id = _query_names.bank and a.alias = any (array(
-        select unnest(case when is_genitive
-                        then array[r.run, case when r.run like '%s' then left(r.run, -1) end]
-                        else array[r.run] end)
+      with run as materialized (
+        select array_agg(x.run) as runs
         from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], spaced[6:],
                       spaced[7:], spaced[8:]) as w(a, b, c, d, e, f, g, h)
         cross  join lateral unnest(array[
                  w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
                  w.a || w.b || w.c || w.d || w.e, w.a || w.b || w.c || w.d || w.e || w.f,
                  w.a || w.b || w.c || w.d || w.e || w.f || w.g,
-                 w.a || w.b || w.c || w.d || w.e || w.f || w.g || w.h]) as r(run)))
+                 w.a || w.b || w.c || w.d || w.e || w.f || w.g || w.h]) as r(run)
+        cross  join lateral unnest(case when is_genitive
+                 then array[r.run, case when r.run like '%s' then left(r.run, -1) end]
+                 else array[r.run] end) as x(run)
+      )
+      select distinct w.n::integer
+      from (
+        select a.alias
+        from   pgrecall.entity_alias a
+        where  a.bank_id = _query_names.bank and a.alias = any ((select r.runs from run r)::text[])
+        union  all
+        select pgrecall_internal._unaccented(a.alias)
+        from   pgrecall.entity_alias a
+        where  a.bank_id = _query_names.bank
+          and  pgrecall_internal._unaccented(a.alias) = any ((select r.runs from run r)::text[])
+          and  pgrecall_internal._unaccented(a.alias) <> a.alias
+      ) as a
+      join   unnest(words) with ordinality as w(word, n)
+        on   starts_with(a.alias || ' ', w.word || ' ')
+             or starts_with(a.alias || 's ', w.word || ' ')
     );
     parts := array(
       select p from pgrecall_internal._name_parts(_query_names.bank, _query_names.query) as p);
@@ -250,13 +262,26 @@ begin
            row_number() over (
              partition by a.alias order by a.confidence desc, a.entity_id) as place
     from (
-      select b.alias, b.entity_id, b.confidence
-      from   pgrecall.entity_alias b
-      where  b.bank_id = _query_names.bank
-        and  b.alias = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
-      union  all
-      select p.matched, p.entity_id, p.confidence from unnest(parts) as p
+      select x.alias, x.entity_id, x.confidence, x.is_exact,
+             bool_or(x.is_exact) over (partition by x.alias) as has_exact
+      from (
+        select b.alias, b.entity_id, b.confidence, true as is_exact
+        from   pgrecall.entity_alias b
+        where  b.bank_id = _query_names.bank
+          and  b.alias = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
+        union  all
+        select p.matched, p.entity_id, p.confidence, true from unnest(parts) as p
+        union  all
+        -- Typed without the accents of the name.
+        select pgrecall_internal._unaccented(b.alias), b.entity_id, b.confidence, false
+        from   pgrecall.entity_alias b
+        where  b.bank_id = _query_names.bank
+          and  pgrecall_internal._unaccented(b.alias)
+               = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
+          and  pgrecall_internal._unaccented(b.alias) <> b.alias
+      ) as x
     ) as a
+    where  a.is_exact or not a.has_exact
   ),
   found as materialized (
     select p.*, k.entity_id, k.confidence

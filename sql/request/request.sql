@@ -105,7 +105,8 @@ begin
     request.message_terms := pgrecall_internal._terms(
       (request.bank).bank_id, 'message', request.lexemes, expanded);
   end if;
-  request.lexemes := request.lexemes || expanded;
+  request.lexemes := request.lexemes || expanded || (request.memory_terms).spellings
+                     || (request.message_terms).spellings;
   return request;
 end;
 $$;

@@ -1,6 +1,8 @@
 -- The terms of a query with their IDFs, and the choice of candidates to score.
 --
--- _terms() gives each lexeme its dimension, IDF and document count, rarest first. Scoring every
+-- _terms() gives each lexeme its dimension, IDF and document count, rarest first. A query that is
+-- typed without accents, or a word of it that the bank does not have, also means what the bank
+-- spells with other accents: such spellings are one word, with one IDF. Scoring every
 -- document with any word of a question would read most of a large bank; _candidates() chooses the
 -- rarest words, and sets of the others, so that about candidate_limit documents are scored. A
 -- lexeme shares its dimension with another one once in a billion pairs: where a bank holds such a
@@ -15,15 +17,19 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  terms pgrecall_internal.terms;
+  terms   pgrecall_internal.terms;
+  is_bare boolean := octet_length(lexemes::text) = length(lexemes::text)
+                     or pgrecall_internal._unaccented(lexemes::text) = lexemes::text;
 begin
   -- Rarest first; a lexeme without statistics counts as rare.
   select array_agg(t.dimension) filter (where t.dimension is not null),
          array_agg(t.idf) filter (where t.dimension is not null),
          array_agg(t.count) filter (where t.dimension is not null),
-         -- Expansion terms do not raise the highest possible score.
-         coalesce(sum(t.idf) filter (where not t.is_expanded), sum(t.idf)),
-         coalesce(bool_or(t.is_shared), false), min(c.documents), min(c.watermark)
+         -- Expansion terms do not raise the highest possible score, nor do other spellings.
+         coalesce(sum(t.idf) filter (where not t.is_expanded and t.spelling is null),
+                  sum(t.idf) filter (where t.spelling is null)),
+         coalesce(bool_or(t.is_shared), false), min(c.documents), min(c.watermark),
+         coalesce(array_agg(t.spelling) filter (where t.spelling is not null), '{}')
   into   terms
   from (
     select max(s.document_count) as documents, max(s.watermark) as watermark
@@ -31,13 +37,10 @@ begin
     where  s.bank_id = _terms.bank_id and s.kind = _terms.kind
   ) as c
   left   join lateral (
-    select pgrecall_internal._dimension(q.lexeme) as dimension,
-           coalesce(l.document_count, 0)::bigint as count,
+    select w.dimension, w.count,
            case when q.n > cardinality(lexemes) then 0.5 else 1 end
-           * ln(1 + (greatest(c.documents, l.document_count, 1)
-                     - coalesce(l.document_count, 0) + 0.5)
-                    / (coalesce(l.document_count, 0) + 0.5)) as idf,
-           q.n > cardinality(lexemes) as is_expanded, l.is_shared
+           * ln(1 + (greatest(c.documents, w.total, 1) - w.total + 0.5) / (w.total + 0.5)) as idf,
+           w.spelling, l.is_shared, q.n > cardinality(lexemes) as is_expanded
     from   unnest(lexemes || expanded) with ordinality as q(lexeme, n)
     -- One lookup each, also while the planner assumes a small table.
     cross  join lateral (
@@ -47,6 +50,30 @@ begin
       where  x.bank_id = _terms.bank_id and x.kind = _terms.kind
         and  x.dimension = pgrecall_internal._dimension(q.lexeme)
     ) as l
+    cross  join lateral (
+      select case when is_bare then q.lexeme
+                  when l.document_count is null then pgrecall_internal._unaccented(q.lexeme)
+             end as bare
+    ) as b
+    cross  join lateral (
+      select s.*, least(sum(s.count) over (), c.documents) as total
+      from (
+        select pgrecall_internal._dimension(q.lexeme), coalesce(l.document_count, 0), null
+        union all
+        select x.dimension, x.document_count, x.lexeme
+        from   pgrecall_internal.lexeme x
+        where  x.bank_id = _terms.bank_id and x.kind = _terms.kind
+          and  pgrecall_internal._unaccented(x.lexeme) = b.bare
+          and  pgrecall_internal._unaccented(x.lexeme) <> x.lexeme
+          and  x.lexeme <> all (lexemes || expanded)
+        union all
+        select x.dimension, x.document_count, x.lexeme
+        from   pgrecall_internal.lexeme x
+        where  not is_bare and x.bank_id = _terms.bank_id and x.kind = _terms.kind
+          and  x.dimension = pgrecall_internal._dimension(b.bare) and x.lexeme = b.bare
+          and  x.lexeme <> all (lexemes || expanded)
+      ) as s(dimension, count, spelling)
+    ) as w
     order  by 2, 1
   ) as t on true;
   return terms;
@@ -55,8 +82,10 @@ $$;
 comment on function pgrecall_internal._terms is
 'Lexemes of a query with their IDF ln(1 + (N - n + 0.5) / (n + 0.5)) as in Lucene, n being the '
 'documents of N that hold the lexeme. kind is memory or message. Expansion terms have half their '
-'IDF. idf_sum: upper bound of the BM25 score of the query''s own lexemes. is_shared is never null, '
-'so that the row as a whole is not null.';
+'IDF. Where no lexeme has an accent, and where the bank does not have one, those of the bank that '
+'differ in accents alone count as it (spellings), n being the documents of all of them. idf_sum: '
+'upper bound of the BM25 score of the query''s own lexemes. is_shared is never null, so that the '
+'row as a whole is not null.';
 
 create or replace function pgrecall_internal._candidates(
   dimensions integer[], idfs double precision[], counts bigint[], documents bigint,

@@ -47,6 +47,11 @@ create index entity_alias_bank_id_first_idx on pgrecall.entity_alias
 create index entity_alias_bank_id_last_idx on pgrecall.entity_alias
   (bank_id, split_part(alias, ' ', -1)) where strpos(alias, ' ') > 0;
 
+-- Names that are typed without their accents: _query_names().
+create index entity_alias_unaccented_idx on pgrecall.entity_alias
+  (bank_id, pgrecall_internal._unaccented(alias))
+  where pgrecall_internal._unaccented(alias) <> alias;
+
 create table pgrecall.mention (
   bank_id   text not null,
   entity_id bigint not null,

@@ -57,6 +57,26 @@ comment on function pgrecall_internal._normalised is
 'as soft hyphens, and the points of Hebrew and Arabic. Unchanged in a database whose encoding is '
 'not UTF8.';
 
+create or replace function pgrecall_internal._unaccented(content text)
+returns text
+-- Strict, as above.
+language plpgsql immutable strict parallel safe
+as $$
+begin
+  if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
+    return content;
+  end if;
+  return normalize(
+    regexp_replace(
+      -- Unicode does not take the stroke from a letter.
+      normalize(translate(content, 'đħıłøŧĐĦŁØŦ', 'dhilotDHLOT'), nfd),
+      '[\u0300-\u036f]+', '', 'g'),
+    nfc);
+end;
+$$;
+comment on function pgrecall_internal._unaccented is
+'A text whose letters of the Latin, Greek and Cyrillic scripts have no accents: Lodz for Łódź.';
+
 create or replace function pgrecall_internal._scope(bank_id text, fact_type text)
 returns bigint
 language sql immutable parallel safe

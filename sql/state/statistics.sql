@@ -60,6 +60,10 @@ create table pgrecall_internal.lexeme (
   constraint lexeme_kind_check check (kind in ('memory', 'message')),
   constraint lexeme_document_count_check check (document_count >= 1)
 );
+-- Spellings of words that are typed without accents: _terms().
+create index lexeme_unaccented_idx on pgrecall_internal.lexeme
+  (bank_id, kind, pgrecall_internal._unaccented(lexeme))
+  where pgrecall_internal._unaccented(lexeme) <> lexeme;
 comment on column pgrecall_internal.lexeme.kind is 'memory or message, as in statistics.';
 comment on column pgrecall_internal.lexeme.document_count is 'Number of documents it occurs in.';
 comment on column pgrecall_internal.lexeme.dimension is

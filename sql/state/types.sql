@@ -297,12 +297,14 @@ create type pgrecall_internal.terms as (
   idf_sum    double precision,
   is_shared  boolean,
   documents  bigint,
-  watermark  bigint
+  watermark  bigint,
+  spellings  text[]
 );
 comment on type pgrecall_internal.terms is
 'The lexemes of a query as one collection (memories or messages) counts them, rarest first: '
 'dimension in lexical_weights, IDF, number of documents. is_shared: one shares its dimension with '
-'another lexeme of the bank. documents: how many are counted, with ids up to watermark.';
+'another lexeme of the bank. documents: how many are counted, with ids up to watermark. spellings: '
+'lexemes of the bank that count as one of the query, because they differ in accents alone.';
 
 create type pgrecall_internal.arm_found as (
   arm        text,

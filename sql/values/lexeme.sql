@@ -179,8 +179,7 @@ comment on function pgrecall.lexemes is
 'identifiers as typed, 512MB also as 512 and MB, 1,299 also as 1299, hashes of eight or more '
 'hexadecimal digits also as their first seven, Chinese, Japanese and Korean by pairs of letters, '
 'Thai, Lao, Burmese and Khmer by threes. The text is read in Unicode form NFKC. Letters with and '
-'without accents are different, unless the configuration removes the accents, as one with the '
-'dictionary unaccent does.';
+'without accents are different here; lexical_arm() finds them for each other.';
 
 create or replace function pgrecall_internal._field_lexemes(
   config regconfig, content text, context text, context_weight double precision,

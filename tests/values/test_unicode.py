@@ -13,7 +13,7 @@ import servers
 from pgrecall import schema
 from pgrecall.server import build
 from servers import Server
-from sqlcalls import Connection, call, create, ids, retain
+from sqlcalls import Connection, call, counted_scans, create, ids, retain
 
 PROPERTY = settings(
     max_examples=150,
@@ -145,6 +145,100 @@ def test_a_text_of_nothing_that_is_read_is_marked_as_stored(connection: Connecti
     (memory,) = retain(connection, ["\u00ad\u2060"])
 
     assert marked(connection, memory, "nothing") == "\u00ad\u2060"
+
+
+# What is stored, what is asked for without accents, and what of the stored text it marks.
+UNACCENTED = {
+    "acute": ("ein café in Wien", "cafe", "café"),
+    "two words": ("she moved to São Tomé", "sao tome", "São] [Tomé"),
+    "stroke": ("urodzona w Łódź", "lodz", "Łódź"),
+    "two accents": ("thành phố", "thanh pho", "thành] [phố"),
+    "dotless": ("ışık söndü", "isik", "ışık"),
+    "greek": ("στην Αθήνα", "αθηνα", "Αθήνα"),
+    "cyrillic": ("ёлка стоит", "елка", "ёлка"),
+}
+
+
+@pytest.mark.parametrize("name", UNACCENTED)
+def test_a_word_is_found_and_marked_however_its_accents_were_typed(
+    connection: Connection, name: str
+) -> None:
+    accented, plain, hit = UNACCENTED[name]
+    create(connection, text_search_config="simple")
+    memory, _ = retain(connection, [accented, "nothing"])
+
+    assert found(connection, plain) == [memory]
+    assert marked(connection, memory, plain) == accented.replace(
+        hit.replace("]", "").replace("[", ""), f"[{hit}]"
+    )
+
+
+def test_a_word_with_accents_finds_those_without_where_the_bank_has_no_other(
+    connection: Connection,
+) -> None:
+    create(connection, text_search_config="simple")
+    (plain,) = retain(connection, ["ho ve ha noi"])
+    assert found(connection, "hà nội") == [plain]
+
+    (accented,) = retain(connection, ["họ về hà nội"])
+    assert found(connection, "hà nội") == [accented]
+    assert set(found(connection, "ha noi")) == {plain, accented}
+
+
+def test_accents_are_told_apart_by_who_types_them(connection: Connection) -> None:
+    create(connection, text_search_config="simple")
+    became, brown = retain(connection, ["thành quả", "thanh quả"])
+
+    assert found(connection, "thanh") == [brown, became]
+    assert found(connection, "thành") == [became]
+    assert found(connection, "thanh ở đâu") == [brown]
+
+
+def test_spellings_of_a_word_have_one_idf(connection: Connection) -> None:
+    create(connection, text_search_config="simple")
+    texts = ["ma bien", "má bien", "mà bien", "mà sau", "nothing here"]
+    retain(connection, texts)
+
+    scores = {hit.memory_id: hit.score for hit in call(connection, "lexical_arm", bank="b",
+                                                       query="ma")}  # fmt: skip
+    assert len(scores) == 4
+    assert len({round(score, 9) for score in scores.values()}) == 1
+
+
+def test_a_message_is_found_without_its_accents(connection: Connection) -> None:
+    create(connection, text_search_config="simple")
+    (message,) = call(connection, "retain_messages", bank="b",
+                      messages=[{"text": "José navega"}])  # fmt: skip
+
+    assert ids(call(connection, "message_arm", bank="b", query="jose")) == [message.message_id]
+
+
+def test_a_name_is_found_without_its_accents(connection: Connection) -> None:
+    def named(query: str) -> list[str]:
+        return [e.name for e in call(connection, "query_entities", bank="b", query=query)]
+
+    create(connection)
+    call(connection, "retain", bank="b", facts=[
+        {"text": "José Muñoz sails", "entities": ["José Muñoz"]},
+        {"text": "Łódź is grey", "entities": ["Łódź"]},
+    ])  # fmt: skip
+    assert named("When did Jose Munoz sail?") == ["José Muñoz"]
+    assert named("is lodz grey") == ["Łódź"]
+
+    call(connection, "retain", bank="b", facts=[
+        {"text": "Jose Munoz walks", "entities": ["Jose Munoz"]}
+    ])  # fmt: skip
+    assert named("When did Jose Munoz sail?") == ["Jose Munoz"]
+    assert named("When did José Muñoz sail?") == ["José Muñoz"]
+
+
+def test_an_index_finds_what_is_typed_without_accents(connection: Connection) -> None:
+    create(connection, text_search_config="simple")
+    retain(connection, [f"từ{n} khác" for n in range(200)])
+
+    with counted_scans(connection) as scans:
+        assert len(found(connection, "tu7")) == 1
+    assert scans["lexeme_unaccented_idx"] >= 1
 
 
 def test_an_accent_is_not_taken_away(connection: Connection) -> None:
