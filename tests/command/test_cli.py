@@ -615,6 +615,27 @@ def test_what_doctor_says_can_be_run_whatever_the_name_of_a_bank(run: Run, datab
     assert {row["status"] for row in last} == {"good"}
 
 
+def test_doctor_notices_words_that_are_stemmed_in_another_language(run: Run, database: str) -> None:
+    def advice() -> str:
+        rows = json.loads(run("doctor", "--json")[1])
+        return "".join(row["advice"] for row in rows if "stop words" in row["found"])
+
+    german = "Der Bote war mit der Post in das Dorf gekommen, und sie haben ihn dort nicht gesehen."
+    english = "The boy had come to the village with the mail, and they have not seen him there."
+    with Recall.connect(database, embedder=None) as recall:
+        for bank, text, config in [
+            ("de", german, "english"), ("en", english, "english"), ("plain", german, "simple"),
+        ]:  # fmt: skip
+            recall.create_bank(bank, text_search_config=config)
+            recall.retain(bank, [f"{text} Nr. {n}" for n in range(10)])
+
+    statement = """select pgrecall.configure_bank('de', '{"text_search_config": "german"}');"""
+    assert advice() == f"If its texts are in that language, run: {statement}"
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(statement)
+    assert advice() == ""
+
+
 def test_doctor_says_what_to_do_in_an_empty_database(run: Run, bare_database: str) -> None:
     code, out, _ = run("doctor", dsn=bare_database)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -501,6 +502,24 @@ def _index_recall(recall: Recall) -> list[Finding]:
     ]
 
 
+def _language(recall: Recall, bank: str) -> list[Finding]:
+    """Look for a bank whose words are stemmed in another language than that of its texts."""
+    better = recall._run(queries.better_configuration(bank))
+    if better is None:
+        return []
+    own, other, share, other_share = better
+    values = f"{_literal(bank)}, {_literal(json.dumps({'text_search_config': other}))}"
+    return [
+        Finding(
+            "warning",
+            f'bank "{bank}"',
+            f"its words are read as {own}, which knows {share:.0%} of them as stop words;"
+            f" {other} knows {other_share:.0%}",
+            f"If its texts are in that language, run: select pgrecall.configure_bank({values});",
+        )
+    ]
+
+
 def _reembedding(recall: Recall, bank: str) -> list[Finding]:
     state = recall.reembed_status(bank)
     about = f'bank "{bank}"'
@@ -595,6 +614,7 @@ def _banks(recall: Recall) -> list[Finding]:
                     f" select pgrecall.snapshot_vocabulary({name});",
                 )
             )
+        findings += _language(recall, bank.bank_id)
         unlinked = recall.pending_links(bank.bank_id)
         if unlinked:
             found = f"{unlinked:,} facts have no links yet: the graph does not reach them"
