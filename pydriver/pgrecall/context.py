@@ -26,6 +26,9 @@ MAX_TOKENS = 2000
 HELPS_FROM = 0.1
 """Share of the best hit's relevance below which hits do not help; see bench/README.md."""
 
+HELPS_ALWAYS = 3
+"""Best hits that are kept however they compare: the second may be what corrects the first."""
+
 _HEAD = "Memories, by the day they are about. Cite them by number."
 _NOTHING = "No memory answers this."
 _PIECES = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_|\s")
@@ -184,10 +187,10 @@ def _about(hit: Hit) -> str:
 
 
 def _helpful(hits: Sequence[Hit]) -> list[Hit]:
-    """Remove the rest once no further hit is relevant compared with the best."""
+    """Remove the rest once no further hit, but for a few, is relevant compared with the best."""
     shares = [hit.relevance * hit.trust for hit in hits]
     floor = HELPS_FROM * max(shares, default=0.0)
-    last = max((n for n, share in enumerate(shares) if n == 0 or share >= floor), default=-1)
+    last = max((n for n, share in enumerate(shares) if n < HELPS_ALWAYS or share >= floor), default=-1)
     return list(hits[: last + 1])
 
 

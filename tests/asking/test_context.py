@@ -243,6 +243,13 @@ def test_it_ends_where_nothing_more_helps() -> None:
     assert found.left_out == 5
 
 
+def test_a_correction_is_kept_however_clear_the_best_hit_is() -> None:
+    hits = [hit(1, "I live in Porto.", relevance=0.99), hit(2, "I moved.", relevance=0.05)]
+    rest = [hit(n, f"{n}.", relevance=0.02) for n in range(3, 7)]
+
+    assert set(make_context(report(*hits, *rest)).citations) == {1, 2, 3}
+
+
 def tokens(text: str) -> int:
     """Count as a stand-in for a tokenizer: signs in words, and not a sum over lines."""
     return len(re.findall(r"\w{1,4}|\S", text)) + len(text) // 50
