@@ -6291,8 +6291,8 @@ begin
     'Write {"language": "de", "recent_days": 14}, or {} for the defaults.');
   for name, value in select e.key, e.value from jsonb_each(settings) as e loop
     wanted := case
-      when name = 'language' and coalesce(value #>> '{}' !~ '^[a-z]{2}$', true)
-        then 'a code of two small letters such as "de"'
+      when name = 'language' and coalesce(value #>> '{}' !~ '^[a-z]{2,3}$', true)
+        then 'a code of two or three small letters such as "de"'
       when name = 'country' and coalesce(value #>> '{}' !~ '^[A-Z]{2}$', true)
         then 'an ISO 3166 code such as "AT"'
       when name in ('southern', 'day_first') and jsonb_typeof(value) <> 'boolean'
@@ -18857,8 +18857,15 @@ as $$
 begin
   return (
     select case lower(substring(d.dictinitoption from '(?i)language\s*=\s*''?(\w+)'))
-             when 'german' then 'de' when 'spanish' then 'es' when 'french' then 'fr'
-             when 'italian' then 'it' when 'dutch' then 'nl' when 'portuguese' then 'pt' end
+             when 'arabic' then 'ar' when 'armenian' then 'hy' when 'basque' then 'eu'
+             when 'catalan' then 'ca' when 'danish' then 'da' when 'dutch' then 'nl'
+             when 'estonian' then 'et' when 'finnish' then 'fi' when 'french' then 'fr'
+             when 'german' then 'de' when 'greek' then 'el' when 'hindi' then 'hi'
+             when 'hungarian' then 'hu' when 'indonesian' then 'id' when 'irish' then 'ga'
+             when 'italian' then 'it' when 'lithuanian' then 'lt' when 'nepali' then 'ne'
+             when 'norwegian' then 'no' when 'portuguese' then 'pt' when 'romanian' then 'ro'
+             when 'russian' then 'ru' when 'serbian' then 'sr' when 'spanish' then 'es'
+             when 'swedish' then 'sv' when 'tamil' then 'ta' when 'turkish' then 'tr' end
     from   pg_ts_config_map m
     join   pg_ts_dict d on d.oid = m.mapdict
     where  m.mapcfg = config::regconfig

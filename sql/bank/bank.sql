@@ -19,8 +19,8 @@ begin
     'Write {"language": "de", "recent_days": 14}, or {} for the defaults.');
   for name, value in select e.key, e.value from jsonb_each(settings) as e loop
     wanted := case
-      when name = 'language' and coalesce(value #>> '{}' !~ '^[a-z]{2}$', true)
-        then 'a code of two small letters such as "de"'
+      when name = 'language' and coalesce(value #>> '{}' !~ '^[a-z]{2,3}$', true)
+        then 'a code of two or three small letters such as "de"'
       when name = 'country' and coalesce(value #>> '{}' !~ '^[A-Z]{2}$', true)
         then 'an ISO 3166 code such as "AT"'
       when name in ('southern', 'day_first') and jsonb_typeof(value) <> 'boolean'

@@ -13,8 +13,15 @@ as $$
 begin
   return (
     select case lower(substring(d.dictinitoption from '(?i)language\s*=\s*''?(\w+)'))
-             when 'german' then 'de' when 'spanish' then 'es' when 'french' then 'fr'
-             when 'italian' then 'it' when 'dutch' then 'nl' when 'portuguese' then 'pt' end
+             when 'arabic' then 'ar' when 'armenian' then 'hy' when 'basque' then 'eu'
+             when 'catalan' then 'ca' when 'danish' then 'da' when 'dutch' then 'nl'
+             when 'estonian' then 'et' when 'finnish' then 'fi' when 'french' then 'fr'
+             when 'german' then 'de' when 'greek' then 'el' when 'hindi' then 'hi'
+             when 'hungarian' then 'hu' when 'indonesian' then 'id' when 'irish' then 'ga'
+             when 'italian' then 'it' when 'lithuanian' then 'lt' when 'nepali' then 'ne'
+             when 'norwegian' then 'no' when 'portuguese' then 'pt' when 'romanian' then 'ro'
+             when 'russian' then 'ru' when 'serbian' then 'sr' when 'spanish' then 'es'
+             when 'swedish' then 'sv' when 'tamil' then 'ta' when 'turkish' then 'tr' end
     from   pg_ts_config_map m
     join   pg_ts_dict d on d.oid = m.mapdict
     where  m.mapcfg = config::regconfig

@@ -337,6 +337,21 @@ def test_a_model_reads_known_messages_as_context(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Я была в Порту с Мел вчера.",
+        "Ich war gestern mit Mel in Porto.",
+        "Wczoraj byłam z Mel w Porto.",
+        "No dia 4 de março de 2026 estive no Porto.",
+    ],
+)
+def test_a_time_is_read_in_the_language_of_its_words(text: str) -> None:
+    [fact] = RuleExtractor()([{"text": text, "speaker": "Ana", "sent_at": SENT}])
+
+    assert [day.isoformat()[:10] for day in fact["occurred"]] == ["2026-03-04", "2026-03-05"]
+
+
+@pytest.mark.parametrize(
     ("sent", "day"),
     [
         (date(2026, 3, 5), datetime(2026, 3, 4, tzinfo=timezone.utc)),

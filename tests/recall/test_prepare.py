@@ -240,7 +240,9 @@ def test_preparing_says_what_the_bank_knows(connection: Connection) -> None:
         ("german", {"language": "nl"}, {"language": "nl"}),
         ("english", {"few": 4}, {"few": 4}),
         ("simple", {}, {}),
-        ("finnish", {}, {}),
+        ("yiddish", {}, {}),
+        ("finnish", {}, {"language": "fi"}),
+        ("russian", {"language": "yue"}, {"language": "yue"}),
     ],
 )
 def test_times_are_read_in_the_language_that_the_words_of_the_bank_are_stemmed_in(
@@ -293,6 +295,33 @@ def test_what_a_bank_in_another_language_is_asked_in_english_is_read(recall: Rec
 
     assert asked.facts == ("March 5, 2026 = 2026-03-05",)
     assert only_german.facts == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "facts"),
+    [
+        ("Что было 5 марта 2026?", ("5 марта 2026 = 2026-03-05",)),
+        ("Was war am 5. März 2026?", ("5. März 2026 = 2026-03-05",)),
+        ("Что было в мае?", ()),
+    ],
+)
+def test_a_time_is_read_in_the_language_of_its_words(
+    recall: Recall, query: str, facts: tuple[str, ...]
+) -> None:
+    report = recall.recall_report("b", query, reference_time=ASKED)
+
+    assert report.facts == facts
+    assert recall.recall_report("b", query, language="en", reference_time=ASKED).facts == ()
+
+
+def test_times_and_states_are_asked_for_in_a_language_without_words_for_states(
+    recall: Recall,
+) -> None:
+    recall.configure_bank("b", {"time_settings": {"language": "ru"}})
+
+    asked = recall.recall_report("b", "Что было в мае?", reference_time=ASKED)
+
+    assert asked.facts == ("мае = 2026-05-01 to 2026-05-31",)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ def only(text: str, **options: object) -> TemporalConstraint:
         "What did Ana say on 5/7/23?",
         "What did Ana say on 7.5.2023?",
         "What did Ana say on 7-May-2023?",
+        "What did Ana say on 7. May 2023?",
+        "What did Ana say on 2023. may 7.?",
         "What did Ana say on 20230507?",
         "What did Ana say on the seventh of May twenty twenty-three?",
     ],

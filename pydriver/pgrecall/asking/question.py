@@ -48,7 +48,13 @@ from pgrecall.rows import (
     Timings,
 )
 from pgrecall.settings import Settings
-from pgrecall.temporal import Anchors, TemporalConstraint, extract_temporal_constraint
+from pgrecall.temporal import (
+    Anchors,
+    TemporalConstraint,
+    extract_temporal_constraint,
+    languages_of,
+)
+from pgrecall.temporal.languages import KNOWN
 from pgrecall.temporal.latest_or_former import read_latest_or_former
 
 MOST_QUERIES = 1000
@@ -190,6 +196,13 @@ class Question:
             return [self._language]
         return [*dict.fromkeys((preparation.time_settings.get("language", "en"), "en"))]
 
+    def _languages_of_times(self, preparation: Preparation) -> Iterator[str]:
+        """Return the languages to read times in; last, that of the words for a time."""
+        languages = self._languages(preparation)
+        yield from languages
+        if self._language is None:
+            yield from (code for code in languages_of(self._query) if code not in languages)
+
     def _read_time(self, preparation: Preparation) -> None:
         found = None
 
@@ -204,14 +217,16 @@ class Question:
 
         with self._timed("temporal"):
             try:
-                for language in self._languages(preparation):
-                    found = found or extract_temporal_constraint(
+                for language in self._languages_of_times(preparation):
+                    found = extract_temporal_constraint(
                         self._query,
                         self._reference_time,
                         timezone=self._settings.timezone,
                         anchors=anchor,
                         **{**preparation.time_settings, "language": language},
                     )
+                    if found is not None:
+                        break
             except ValueError as error:
                 raise InvalidArgument(
                     str(error), hint="Pass temporal=False to leave the times in the query unread."
@@ -226,7 +241,7 @@ class Question:
         Hits that say nearly the same are then ordered by time, and not reranked.
         """
         options = cast("dict[str, object]", self._arguments["options"])
-        languages = self._languages(preparation)
+        languages = [code for code in self._languages(preparation) if code in KNOWN]
         read = None
         for language in languages:
             read = read or read_latest_or_former(

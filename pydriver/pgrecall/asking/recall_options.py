@@ -31,9 +31,10 @@ class RecallOptions(SqlOptions, total=False):
             known from when it was stored or, where that is earlier, from its mentioned_at.
         model: Name of the model that made the embedding.
         temporal: Whether to read a time out of the query. Default: True.
-        language: Language of the query, for the times in it: en, de, es, fr, it, nl or pt. Default:
-            the language in the bank's time_settings, else that of its text_search_config; what
-            it does not read is read in English.
+        language: Language of the query, for the times in it: en, de, es, fr, it, nl, pt, or one
+            of those whose calendar words are known, such as ru, ja or tr. Default: the language in
+            the bank's time_settings, else that of its text_search_config; what it does not read is
+            read in English, then in a language whose words name a time in the query.
         anchors: Times that a clause such as "since I joined" refers to: a mapping from the clause
             in lower case ("i joined") to a datetime, or a function, which may return None.
         reference_time: The moment of asking, which "yesterday" counts back from. Default: now.

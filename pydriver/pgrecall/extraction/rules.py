@@ -17,7 +17,7 @@ from typing import Any
 
 from pgrecall.extraction.talk import Message, is_said, moment, speaker_of, text_of
 from pgrecall.sentences import sentences
-from pgrecall.temporal import TemporalConstraint, extract_temporal_constraint
+from pgrecall.temporal import TemporalConstraint, extract_temporal_constraint, languages_of
 
 Names = Callable[[str], Iterable[str]]
 """Finds the names in a text."""
@@ -84,7 +84,8 @@ class RuleExtractor:
             lower case.
         names: Function that finds additional names in a text; see :func:`spacy_names` and
             :func:`gliner_names`.
-        language: Code of the language of dates.
+        language: Code of the language of dates; what it does not read is read in a language whose
+            words name a time in the sentence.
 
     """
 
@@ -200,6 +201,8 @@ class RuleExtractor:
     def _when(self, sentence: str, sent: datetime | None) -> TemporalConstraint | None:
         at = sent or datetime.now(timezone.utc)
         when = extract_temporal_constraint(sentence, at, language=self.language)
+        for language in languages_of(sentence) if when is None else ():
+            when = extract_temporal_constraint(sentence, at, language=language)
         return when if when is not None and when.confidence >= _LEAST_SURE else None
 
 

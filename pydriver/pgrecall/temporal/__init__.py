@@ -16,6 +16,7 @@ from . import calendar as cal
 from . import grammar
 from .languages import Language
 from .languages import language as _language
+from .languages.general import languages_of
 from .scan import Scan
 
 Anchors = Mapping[str, datetime] | Callable[[str], "datetime | None"]
@@ -83,7 +84,8 @@ def extract_temporal_constraint(
         text: The question. Of a text of more than 1,000 characters only 200 at each end are read.
         reference_time: When it was asked; a naive time is in ``timezone``.
         timezone: Time zone of the question. Default: that of ``reference_time``, else UTC.
-        language: Code of the language: "en", "de", "es", "fr", "it", "nl" or "pt".
+        language: Code of the language: "en", "de", "es", "fr", "it", "nl" or "pt", or one of those
+            of which only calendar words are known, such as "ru"; :func:`languages_of` tells it.
         anchors: Times of events that a question may refer to: a mapping, or a function from a name
             to a time or None. The name is "last_session" for "since we last talked" and similar
             clauses, otherwise the clause in lower case ("i joined").
@@ -173,4 +175,4 @@ def _anchored(
     return None
 
 
-__all__ = ["TemporalConstraint", "extract_temporal_constraint"]
+__all__ = ["TemporalConstraint", "extract_temporal_constraint", "languages_of"]

@@ -299,10 +299,15 @@ def _date_with_name(scan: Scan, got: Group) -> Value:
     return days and Span(*days, "day", 1)
 
 
-@rule(r"(?P<y>y),?T?(?P<m>M)(?P<d>[no])(?:(?P<s>[-t])T?(?P<e>[no]))?(?![,.]?y)")
+@rule(r"(?P<y>y)(?P<p>\.)?,?T?(?P<m>M)(?(p)\.?)(?P<d>[no])(?:(?P<s>[-t])T?(?P<e>[no]))?(?![,.]?y)")
 def _year_then_day(scan: Scan, got: Group) -> Value:
-    """Read "2019 aug 1", and "2019 May 3 to 7" as if the year came last."""
+    """Read "2019 aug 1", and "2019 May 3 to 7" as if the year came last.
+
+    A dot behind the year ends a sentence, but for a month in lower case: "2019. aug. 1."
+    """
     items, month = got.all(), got.item("m")
+    if got.item("p") and month and scan.text[scan.spots[month.first][0]].isupper():
+        return None
     if month is None or scan.is_verb(month) or scan.counted(items[-1]):
         return None
     if got["e"] is None:
@@ -316,7 +321,8 @@ def _year_then_day(scan: Scan, got: Group) -> Value:
 @rule(r"(?P<a>n)(?P<s>[-/.])(?P<b>n)(?P=s)(?P<y>[yn])")
 def _day_month_year(scan: Scan, got: Group) -> Value:
     items = got.all()
-    if not scan.tight(items):
+    is_spaced = scan.language.is_general and items[1].letter == "."  # "3. 5. 2023"
+    if not scan.tight(items) and not is_spaced:
         return None
     year, written = got["y"], scan.words[items[-1].first]
     short = items[-1].letter == "n"
@@ -402,7 +408,7 @@ def _first_of_month(scan: Scan, got: Group) -> Value:
     return span if whole and span and span.after <= whole.after + 6 * DAY else None
 
 
-@rule(r"(?<!M)(?<!M[,.])(?P<d>[no])[-/]?T?(?:z?O)?T?(?P<m>M)")
+@rule(r"(?<!M)(?<!M[,.])(?P<d>[no])(?:[-/]|\.(?=M\.?y))?T?(?:z?O)?T?(?P<m>M)")
 def _day_of_month(scan: Scan, got: Group) -> Value:
     item = got.item("m")
     if item is None or scan.is_verb(item) or "z" in scan.letters[slice(*got.match.span())]:
@@ -488,6 +494,8 @@ def _numbered_unit(scan: Scan, got: Group) -> Value:
     """Read "the year 2012", "cy18", "week 27", "los años 80", "el día 5"."""
     unit, language = got["u"], scan.language
     number = got["y"] if unit is None else got["n"]
+    if language.is_general and number < 100:
+        return None
     if unit is None and got.all()[0].value:
         is_week = got.all()[0].value == "week" and 0 < number < 54
         return cal.week_of_year(number) if is_week else None  # "calendar month 3"

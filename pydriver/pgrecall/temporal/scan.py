@@ -9,11 +9,19 @@ from typing import Any, cast
 from . import calendar as cal
 from .calendar import Cycle, Span
 from .languages import Language
+from .languages.general import is_unspaced, names_of, usual
 
 _TIME_OF_ISO = re.compile(r"(?<=\d\d-\d\d)[Tt]\d\d:\d\d[\d:.,]*(?:Z|z|[+-]\d\d:?\d\d)?")
 _LONGEST = 1_000  # longer texts are not read whole
 _END = 200  # characters read at each end of a longer text
 _NO_WORD = re.compile(r"\S{41,}")  # a path, a hash, a run of digits
+_NO_WORD_OF_ASCII = re.compile(r"[!-~]{41,}")  # a sentence in Chinese has no spaces
+_DIGITS = re.compile(r"(?![0-9])\d")
+_ENDING = re.compile(
+    r"(?:(?<=\d{4})['’:-][^\W\d_]|(?<=\d)['’:-](?:[^\W\d_a-z]|[^\W\d_]{2}))"
+    r"[^\W\d_]{0,4}\b(?!-| сар)"
+)
+_PREFIX = re.compile(r"(?<!\w)[^\W\d_]-(?=\d)")
 _PUNCTUATION = {",": ",", "/": "/", ".": ".", "-": "-", "–": "-", "—": "-", "~": "-"}
 _OPENING = frozenset("([{\"',;:!?=<>—–“‘*|")
 _CLOSING = frozenset(")]}\"',;:!?.=<>—–”*|")
@@ -22,6 +30,19 @@ _QUOTES = frozenset("\"'“”‘`")
 
 def _blank(match: re.Match[str]) -> str:
     return " " * len(match[0])
+
+
+def _of_one_length(text: str) -> str:
+    """Return a text with usual digits, and numbers without what is glued to them ("2023'te")."""
+    composed = usual(text)
+    text = composed if len(composed) == len(text) else text
+    text = _DIGITS.sub(lambda match: str(int(match[0])), text)
+    return _PREFIX.sub(_blank, _ENDING.sub(_blank, text))
+
+
+def _holds(sign: str) -> bool:
+    """Return whether a letter or sign glued to a date may make another word of it."""
+    return sign.isascii() or (sign.isalnum() and not is_unspaced(sign))
 
 
 class Item:
@@ -75,6 +96,7 @@ class Scan:
         "few",
         "spots",
         "words",
+        "has_year",
         "items",
         "letters",
     )
@@ -103,6 +125,7 @@ class Scan:
         self.words: list[str] = []
         self.items: list[Item] = []
         self._tokenise()
+        self.has_year = any(len(word) == 4 and word.isdecimal() for word in self.words)
         self._classify()
 
     def _tokenise(self) -> None:
@@ -112,7 +135,10 @@ class Scan:
         for offset, part in ends:
             part = part.replace("’", "'")
             if len(part) > 40:
-                part = _NO_WORD.sub(_blank, part)
+                no_word = _NO_WORD_OF_ASCII if self.language.is_general else _NO_WORD
+                part = no_word.sub(_blank, part)
+            if self.language.is_general:
+                part = _of_one_length(part)
             if "-" in part:
                 part = _TIME_OF_ISO.sub(_blank, part)
             for match in self.language.token.finditer(part):
@@ -170,6 +196,10 @@ class Scan:
         lengths = self.language.phrases.get(word)
         if lengths is None and word.endswith("'s"):
             lengths = self.language.phrases.get(word[:-2])
+        if lengths is None and self.language.stems:
+            has_cases = self.language.has_cases and not self._is_capital(token)
+            names = names_of(word, self.language.stems, has_cases=has_cases)
+            lengths = self.language.phrases.get(names[0]) if names else None
         for length, table in lengths or ():
             last = token + 1 + length
             rest = tuple(self.words[token + 1 : last])
@@ -181,6 +211,9 @@ class Scan:
             if entry is None:
                 continue
             letters, value = entry
+            if self.language.is_general and letters[0] in "DR" and not length and token:
+                if self._is_capital(token):
+                    continue  # a name
             if letters == "Z":
                 year, weak = cast("tuple[int, str]", value)
                 return [self._decade(year, token, last, weak)]
@@ -221,13 +254,16 @@ class Scan:
         if word == "w" and self.items and self.items[-1].letter in "y-":
             if self.glued(token + 1) and self.words[token + 1].isdecimal():
                 return Item("U", "week", token, token + 1)  # "2025-W42"
-        unit = self.language.quarters.get(word)
+        language = self.language
+        unit = language.quarters.get(word)
         if unit and self.glued(token + 1) and self.words[token + 1] in "1234":
             count = int(self.words[token + 1])
             if unit == "q" or count < 3:
                 return Item("q", (unit, count), token, token + 2)
         if not word[0].isalpha():
             return Item('"' if word in _QUOTES else ";", word, token, token + 1)
+        if language.is_general and len(word) < 4:
+            return Item("Q", None, token, token + 1)  # before the rules it becomes another
         return Item("z", word, token, token + 1)
 
     def full_year(self, year: int) -> int:
@@ -264,6 +300,8 @@ class Scan:
                 return Item("q", ("q", value), token, token + 2)
             return self._clock(token, word) or Item("n", value, token, token + 1)
         if len(word) == 4 and 1000 <= value < 3000:
+            if value > 1900 + language.years_ahead:
+                value -= language.years_ahead
             return Item("y", value, token, token + 1)
         return Item("N", value, token, token + 1)
 
@@ -368,10 +406,15 @@ class Scan:
     def sound(self, item: Item) -> bool:
         """Return whether a span is a date in its context."""
         before, after = self.word(item.first - 1), self.word(item.last)
-        if self.glued(item.first) and before not in _OPENING and before[-1] != "'":
+        opens, closes = self.glued(item.first), self.glued(item.last)
+        if self.language.is_general:
+            opens, closes = opens and _holds(before[-1]), closes and _holds(after[0])
+            if item.letter == "C" and item.value.unit == "year" and self.has_year:
+                return False  # which belongs to the date, in words that are not known
+        if opens and before not in _OPENING and before[-1] != "'":
             if not (before == "." and len(self.word(item.first - 2)) > 1):
                 return False
-        if self.glued(item.last):
+        if closes:
             if after not in _CLOSING:
                 return False
             following = self.word(item.last + 1)
@@ -398,6 +441,22 @@ class Scan:
         has_capitals = any(self._is_capital(token) for token in range(1, len(self.spots)))
         return has_capitals and self.text[start:end].isalpha() and self.text[start:end].islower()
 
+    def _is_in_short_context(self, item: Item, weak: str, before: str, following: str) -> bool:
+        """Return whether a month or a year stands where a date stands.
+
+        The calendar words of a language say nothing of its prepositions. They are short words or,
+        where nouns have cases or words are not spaced, parts of the word.
+        """
+        is_short = 0 < len(before) < 4 and before.isalpha() and not self._is_capital(item.first - 1)
+        if weak == "year":
+            return is_short and not following
+        word = item.value.word
+        if weak != "month" or word in self.language.ambiguous or word in self.language.names:
+            return False
+        is_case = word[0].isalpha() and word not in self.language.phrases
+        is_whole = word.isdecimal() or len(word) > 3  # 五月天 is a band
+        return is_short or is_case or (is_whole and is_unspaced(self.words[item.last - 1][0]))
+
     def _has_context(self, item: Item, weak: str, before: str) -> bool:
         language = self.language
         following = self.follows(item)
@@ -412,6 +471,8 @@ class Scan:
         article = before in language.articles
         leading = self.word(item.first - 2) if article else before
         alone = item.first == 0 and not following and item.last >= len(self.words) - 1
+        if language.is_general:
+            return alone or self._is_in_short_context(item, weak, before, following)
         in_context = not language.bare.get(weak, frozenset()).isdisjoint((before, leading))
         ends = not self.continued(item)
         if weak in ("decade", "ages"):

@@ -146,7 +146,7 @@ class Language:
         decade_suffixes: Suffixes that make a number a decade.
         quarters: Letters of "Q1", "H2" to "q" or "h".
         ambiguous: Date words that are also common verbs or nouns.
-        names: Month names that are also names of people.
+        names: Month names that are also names of people, or words of another kind.
         toward: Words before the name of a person ("for April").
         possessives: Words that make a decade an age, and a weekday a habit.
         ages: Words that make the decade before them an age.
@@ -169,6 +169,11 @@ class Language:
         has_numbered_day: Whether "day 5" is the fifth of a month.
         has_other_quarter: Whether the word for a quarter also means a part of a match.
         has_elision: Whether an apostrophe ends a word ("l'", "dell'").
+        word: Pattern of a word, if not the usual one.
+        stems: Beginnings of the names of months and weekdays, with the names.
+        has_cases: Whether these names have cases, and are written small.
+        years_ahead: Years that the calendar of the language is ahead of the usual one.
+        is_general: Whether the table has calendar words alone.
 
     """
 
@@ -207,6 +212,11 @@ class Language:
     has_numbered_day: bool = False
     has_other_quarter: bool = False
     has_elision: bool = False
+    word: str = ""
+    stems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    has_cases: bool = False
+    years_ahead: int = 0
+    is_general: bool = False
     phrases: dict[str, list[tuple[int, dict[tuple[str, ...], _Entry]]]] = field(init=False)
     token: re.Pattern[str] = field(init=False)
     rewritings: tuple[tuple[re.Pattern[str], list[str]], ...] = field(init=False)
@@ -216,21 +226,22 @@ class Language:
         lexicon = dict(self.lexicon)
         for phrase, entry in self.lexicon.items():  # accents are often left out
             if len(phrase) > 2 and not phrase.isascii():
-                lexicon.setdefault(_plain(phrase), entry)
+                lexicon.setdefault(plain(phrase), entry)
         index: dict[str, dict[int, dict[tuple[str, ...], _Entry]]] = {}
         for phrase, entry in lexicon.items():
             first, *rest = phrase.split()
             index.setdefault(first, {}).setdefault(len(rest), {})[tuple(rest)] = entry
         phrases = {word: sorted(found.items(), reverse=True) for word, found in index.items()}
         tail = r"(?:'(?=[^\W\d_]))?" if self.has_elision else r"(?:'[^\W\d_]+)*"
-        token = rf"[^\W\d_]+{tail}|\d+(?:'?s(?![^\W\d_]))?|\S"
+        word = self.word or rf"[^\W\d_]+{tail}"
+        token = rf"{word}|\d+(?:'?s(?![^\W\d_]))?|\S"
         object.__setattr__(self, "phrases", phrases)
         object.__setattr__(self, "token", re.compile(token))
         rewritings = tuple((re.compile(was), becomes.split()) for was, becomes in self.order)
         object.__setattr__(self, "rewritings", rewritings)
 
 
-def _plain(phrase: str) -> str:
+def plain(phrase: str) -> str:
     """Return a phrase without its accents."""
     marks = unicodedata.normalize("NFD", phrase.replace("ß", "ss"))
     return "".join(letter for letter in marks if not unicodedata.combining(letter))
@@ -244,11 +255,15 @@ def language(code: str) -> Language:
         ValueError: there is no table for this code.
 
     """
-    if code not in KNOWN:
-        known = ", ".join(f'"{one}"' for one in KNOWN)
-        raise ValueError(f'the temporal grammar has no language "{code}", only {known}')
-    table: Language = import_module(f".{code}", __name__).LANGUAGE
-    return table
+    if code in KNOWN:
+        table: Language = import_module(f".{code}", __name__).LANGUAGE
+        return table
+    general = import_module(".general", __name__)
+    if code in general.codes():
+        made: Language = general.table(code)
+        return made
+    known = ", ".join(f'"{one}"' for one in sorted({*KNOWN, *general.codes()}))
+    raise ValueError(f'the temporal grammar has no language "{code}", only {known}')
 
 
 __all__ = [
@@ -277,5 +292,6 @@ __all__ = [
     "Lexicon",
     "contexts",
     "language",
+    "plain",
     "words",
 ]
