@@ -65,13 +65,13 @@ begin
         where  x.bank_id = _terms.bank_id and x.kind = _terms.kind
           and  pgrecall_internal._unaccented(x.lexeme) = b.bare
           and  pgrecall_internal._unaccented(x.lexeme) <> x.lexeme
-          and  x.lexeme <> all (lexemes || expanded)
+          and  x.lexeme not in (select unnest(lexemes || expanded))
         union all
         select x.dimension, x.document_count, x.lexeme
         from   pgrecall_internal.lexeme x
         where  not is_bare and x.bank_id = _terms.bank_id and x.kind = _terms.kind
           and  x.dimension = pgrecall_internal._dimension(b.bare) and x.lexeme = b.bare
-          and  x.lexeme <> all (lexemes || expanded)
+          and  x.lexeme not in (select unnest(lexemes || expanded))
       ) as s(dimension, count, spelling)
     ) as w
     order  by 2, 1

@@ -45,6 +45,10 @@ def words(n: int) -> str:
     return " ".join(f"Word{k}" for k in range(n // 8))[:n]
 
 
+def accented(n: int) -> str:
+    return words(n).replace("o", "ó")
+
+
 def ideographs(n: int) -> str:
     return "".join(chr(0x4E00 + k % 20000) for k in range(n))
 
@@ -347,8 +351,12 @@ def test_no_argument_costs_more_than_n_log_n(bank: Connection) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("text", [words, ideographs])
-def test_a_long_text_is_highlighted_for_a_long_query(connection: Connection, text: Shape) -> None:
+@pytest.mark.parametrize(
+    ("text", "query"), [(words, words), (ideographs, ideographs), (accented, words)]
+)
+def test_a_long_text_is_highlighted_for_a_long_query(
+    connection: Connection, text: Shape, query: Shape
+) -> None:
     create(connection)
     ids = retain(connection, [text(n) for n in (LONG, 8 * LONG)])
     backend = Backend(connection)
@@ -357,7 +365,7 @@ def test_a_long_text_is_highlighted_for_a_long_query(connection: Connection, tex
         min(
             backend.measured(
                 lambda n=n, memory_id=memory_id: rows(  # type: ignore[misc]
-                    connection, "select pgrecall.highlight('b', %s, %s)", memory_id, text(n)
+                    connection, "select pgrecall.highlight('b', %s, %s)", memory_id, query(n)
                 )
             )[0]
             for _ in range(2)
@@ -366,6 +374,29 @@ def test_a_long_text_is_highlighted_for_a_long_query(connection: Connection, tex
     )
 
     assert long < MOST * short
+
+
+def test_spellings_of_many_words_are_found_in_n_log_n(connection: Connection) -> None:
+    create(connection, text_search_config="simple")
+    retain(
+        connection,
+        [" ".join(f"wórd{k}" for k in range(n, n + 1_000)) for n in range(0, 8_000, 1_000)],
+    )
+    rows(connection, "select pgrecall.refresh_statistics('b', true)")
+    backend = Backend(connection)
+    statement = "select pgrecall_internal._terms('b', 'memory', %s)"
+
+    few, many = (
+        min(
+            backend.measured(
+                lambda n=n: rows(connection, statement, [f"word{k}" for k in range(n)])
+            )[0]
+            for _ in range(3)
+        )
+        for n in (1_000, 8_000)
+    )
+
+    assert many < MOST * few
 
 
 CHANGES = {
