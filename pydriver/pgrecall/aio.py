@@ -1074,7 +1074,8 @@ class AsyncRecall:
     ) -> Memory:
         """Replace a memory by a new version with other fields; the old one stays in the history.
 
-        A new text is embedded, in its context; a new context alone leaves the embedding as it is.
+        A new text is embedded, in its context; a new context alone, or the same text again, leaves
+        the embedding as it is.
         Other fields are kept, except entities and relations that a new text no longer names; the
         result lists these.
 
@@ -1100,11 +1101,13 @@ class AsyncRecall:
         """
         check_given(model=model, strict=strict)
         settings = await self._settings_for(bank)
-        context = None
-        if "text" in changes and "context" not in changes and settings.reads_contexts:
-            for memory in await self._run(calls.memories.stored_memories(bank, [memory_id])):
-                context = memory.context
-        fact, named = await _compute(embedded_changes, settings, changes, model, context, strict)
+        known = None
+        if "text" in changes and settings.embeds:
+            [known, *_] = [
+                *await self._run(calls.memories.stored_memories(bank, [memory_id])),
+                None,
+            ]
+        fact, named = await _compute(embedded_changes, settings, changes, model, known, strict)
         return await self._run(calls.memories.update_memory(bank, memory_id, fact, model=named))
 
     async def forget(

@@ -1065,7 +1065,8 @@ class Recall:
     ) -> Memory:
         """Replace a memory by a new version with other fields; the old one stays in the history.
 
-        A new text is embedded, in its context; a new context alone leaves the embedding as it is.
+        A new text is embedded, in its context; a new context alone, or the same text again, leaves
+        the embedding as it is.
         Other fields are kept, except entities and relations that a new text no longer names; the
         result lists these.
 
@@ -1091,11 +1092,13 @@ class Recall:
         """
         check_given(model=model, strict=strict)
         settings = self._settings_for(bank)
-        context = None
-        if "text" in changes and "context" not in changes and settings.reads_contexts:
-            for memory in self._run(calls.memories.stored_memories(bank, [memory_id])):
-                context = memory.context
-        fact, named = _compute(embedded_changes, settings, changes, model, context, strict)
+        known = None
+        if "text" in changes and settings.embeds:
+            [known, *_] = [
+                *self._run(calls.memories.stored_memories(bank, [memory_id])),
+                None,
+            ]
+        fact, named = _compute(embedded_changes, settings, changes, model, known, strict)
         return self._run(calls.memories.update_memory(bank, memory_id, fact, model=named))
 
     def forget(

@@ -182,6 +182,15 @@ def test_a_question_finds_what_says_the_answer(store: PgrecallStore) -> None:
     assert [item.key for item in others] == ["a"]
 
 
+@pytest.mark.parametrize("query", ["", " \n", None])
+def test_a_blank_question_lists_what_there_is(store: PgrecallStore, query: str | None) -> None:
+    same(
+        store,
+        [PutOp(("u",), name, {"text": name}) for name in "ab"],
+        [SearchOp(("u",), query=query)],
+    )
+
+
 def test_only_the_fields_named_are_searched(store: PgrecallStore) -> None:
     store.put(("v",), "a", {"title": "Atlas", "body": "boats"}, index=["title"])
 

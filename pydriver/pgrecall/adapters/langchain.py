@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pgrecall.adapters import missing, sources
@@ -187,10 +187,8 @@ class PgrecallVectorStore(VectorStore):
         hits = self.memory.recall(self.bank, query, top_k=k, **kwargs)
         return [(_document(hit), hit.relevance) for hit in hits]
 
-    def _similarity_search_with_relevance_scores(
-        self, query: str, k: int = 4, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
-        return self.similarity_search_with_score(query, k, **kwargs)
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        return float  # scores are relevances
 
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, **kwargs: Any
@@ -219,6 +217,28 @@ class PgrecallVectorStore(VectorStore):
 
         """
         return self.similarity_search(query, k, diversity=1 - lambda_mult, **kwargs)
+
+    def max_marginal_relevance_search_by_vector(
+        self,
+        embedding: list[float],
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Find documents near an embedding that differ from one another.
+
+        Args:
+            embedding: An embedding of the bank's model.
+            k: As for max_marginal_relevance_search().
+            fetch_k: Likewise.
+            lambda_mult: Likewise.
+            kwargs: As for similarity_search().
+
+        """
+        return self.max_marginal_relevance_search(
+            "", k, fetch_k, lambda_mult, embedding=embedding, **kwargs
+        )
 
 
 def embedder_of(embedding: Embeddings, model: str | None = None) -> FunctionEmbedder:

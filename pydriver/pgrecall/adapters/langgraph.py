@@ -116,7 +116,7 @@ class PgrecallStore(BaseStore):
     def _search(self, op: SearchOp) -> list[SearchItem]:
         conditions = [_within(op.namespace_prefix), *of_mapping(op.filter or {}, "metadata.value")]
         top_k = op.limit + op.offset
-        if op.query:
+        if op.query and op.query.strip():
             condition = all_of([*conditions, ["=", "metadata.is_indexed", "true"]])
             hits = self.memory.recall(
                 self.bank, op.query, filter=condition, top_k=top_k, similarity_floor=-1.0
