@@ -239,17 +239,22 @@ class AsyncRecall:
 
         check_type("pool_size", pool_size, int | None)
         server = named_dsn(await _compute(ready_dsn, dsn))
-        recall = cls(
-            await _opened(server, pool_size),
-            embedder=embedder,
-            reranker=reranker,
-            timezone=timezone,
-            model=model,
-            next_embedder=next_embedder,
-            replicas=replicas,
-            max_lag=max_lag,
-            read_your_writes=read_your_writes,
-        )
+        source = await _opened(server, pool_size)
+        try:
+            recall = cls(
+                source,
+                embedder=embedder,
+                reranker=reranker,
+                timezone=timezone,
+                model=model,
+                next_embedder=next_embedder,
+                replicas=replicas,
+                max_lag=max_lag,
+                read_your_writes=read_your_writes,
+            )
+        except BaseException:
+            await cast("Connection", source).close()
+            raise
         recall._dsn, recall._log = server, RecallLogWriter(server)
         recall._pool_size = pool_size
         return recall
@@ -984,7 +989,7 @@ class AsyncRecall:
             MemoryNotFound: the bank has no such memory.
 
         """
-        check_given(memory_id=memory_id)
+        check_type("memory_id", memory_id, int)
         found = await self._read(calls.memories.stored_memories(bank, [memory_id]))
         if not found:
             raise MemoryNotFound(

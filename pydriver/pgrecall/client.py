@@ -238,17 +238,22 @@ class Recall:
 
         check_type("pool_size", pool_size, int | None)
         server = named_dsn(_compute(ready_dsn, dsn))
-        recall = cls(
-            _opened(server, pool_size),
-            embedder=embedder,
-            reranker=reranker,
-            timezone=timezone,
-            model=model,
-            next_embedder=next_embedder,
-            replicas=replicas,
-            max_lag=max_lag,
-            read_your_writes=read_your_writes,
-        )
+        source = _opened(server, pool_size)
+        try:
+            recall = cls(
+                source,
+                embedder=embedder,
+                reranker=reranker,
+                timezone=timezone,
+                model=model,
+                next_embedder=next_embedder,
+                replicas=replicas,
+                max_lag=max_lag,
+                read_your_writes=read_your_writes,
+            )
+        except BaseException:
+            cast("Connection", source).close()
+            raise
         recall._dsn, recall._log = server, RecallLogWriter(server)
         recall._pool_size = pool_size
         return recall
@@ -975,7 +980,7 @@ class Recall:
             MemoryNotFound: the bank has no such memory.
 
         """
-        check_given(memory_id=memory_id)
+        check_type("memory_id", memory_id, int)
         found = self._read(calls.memories.stored_memories(bank, [memory_id]))
         if not found:
             raise MemoryNotFound(

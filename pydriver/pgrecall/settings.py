@@ -101,6 +101,8 @@ class Settings:
 def _zone(zone: str | tzinfo | None) -> tzinfo:
     if zone is None:
         return timezone.utc
+    # One of pytz would stand for local mean time in a datetime that is given it by replace().
+    zone = getattr(zone, "zone", None) or zone
     if isinstance(zone, tzinfo):
         return zone
     try:

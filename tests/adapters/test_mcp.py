@@ -464,6 +464,16 @@ def test_the_reasons_of_the_server_stay_there(database: str) -> None:
     assert "relation" not in said
 
 
+def test_the_log_of_the_server_has_them(caplog: pytest.LogCaptureFixture) -> None:
+    async def recall() -> None:
+        raise psycopg.OperationalError("the disk is full")
+
+    with pytest.raises(mcp_server.ToolError, match="see the server's log"):
+        asyncio.run(mcp_server._refusing(recall)())
+
+    assert [one.getMessage() for one in caplog.records] == ["recall failed: the disk is full"]
+
+
 def test_without_the_name_of_a_bank_nothing_is_served(
     database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

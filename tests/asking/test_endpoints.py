@@ -18,6 +18,7 @@ import pytest
 
 from pgrecall import (
     AsyncRecall,
+    CrossEncoderReranker,
     EmbedderUnavailable,
     HttpReranker,
     InvalidArgument,
@@ -25,6 +26,7 @@ from pgrecall import (
     OpenAIEmbedder,
     Recall,
     RerankerUnavailable,
+    SentenceTransformerEmbedder,
 )
 from pgrecall.extraction import OpenAIExtractor
 from pgrecall.rerankers import chosen_reranker
@@ -181,6 +183,21 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 def test_limits_that_make_no_sense_are_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match="batch_size must be at least 1 and rate above 0"):
         OpenAIEmbedder("m", **arguments)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: HttpReranker("http://localhost:1/rerank", batch_size=0),
+        lambda: CrossEncoderReranker("any", batch_size=0),
+        lambda: SentenceTransformerEmbedder("any", batch_size=-1),
+    ],
+)
+def test_batches_of_nothing_are_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(InvalidArgument, match="batch_size must be at least 1, not ") as caught:
+        make()
+
+    assert caught.value.hint
 
 
 class Nameless:

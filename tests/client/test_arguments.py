@@ -196,6 +196,11 @@ def test_every_argument_is_checked_before_anything_is_sent(method: str) -> None:
             list(call(**{**needed, name: object()}))  # an export sends nothing before
 
 
+def test_a_memory_that_is_none_is_named(recall: Recall) -> None:
+    with pytest.raises(InvalidArgument, match="memory_id must be a whole number, not None"):
+        recall.get("b", None)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

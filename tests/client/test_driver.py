@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -305,6 +305,31 @@ def test_dates_are_read_in_the_clients_time_zone(connection: Connection) -> None
     report = recall.recall_report("b", "what did I do today?", reference_time=asked)
 
     assert report.facts == ("today = 2026-07-01",)
+
+
+class ZoneOfPytz(tzinfo):
+    """A zone as those of pytz, which is local mean time unless its own methods are called."""
+
+    zone = "Europe/Vienna"
+
+    def utcoffset(self, _: datetime | None) -> timedelta:
+        return timedelta(hours=1, minutes=5)
+
+    def dst(self, _: datetime | None) -> None:
+        return None
+
+    def tzname(self, _: datetime | None) -> str:
+        return "LMT"
+
+
+def test_a_zone_of_pytz_is_the_one_of_its_name(connection: Connection) -> None:
+    recall = Recall(connection, embedder=None, timezone=ZoneOfPytz())
+    recall.create_bank("b")
+
+    [row] = recall.retain("b", [{"text": "Ana left.", "mentioned_at": datetime(2026, 1, 1, 12)}])
+
+    said = recall.get("b", row.memory_id).mentioned_at
+    assert said == datetime(2026, 1, 1, 11, tzinfo=timezone.utc)
 
 
 def test_times_without_a_zone_are_in_the_clients_everywhere(connection: Connection) -> None:
