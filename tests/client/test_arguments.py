@@ -172,8 +172,8 @@ def test_a_wrong_argument_of_another_call_is_named(
 
 VALID: dict[str, Any] = {
     **dict.fromkeys(("bank", "new_bank", "query", "name", "session", "fact_type", "source"), "b"),
-    **dict.fromkeys(("relation", "key", "text"), "b"),
-    **dict.fromkeys(("memory_id", "entity_id", "message_id"), 1),
+    **dict.fromkeys(("relation", "key", "text", "words"), "b"),
+    **dict.fromkeys(("memory_id", "entity_id", "message_id", "entity_a", "entity_b"), 1),
     **dict.fromkeys(("facts", "messages", "rows", "others", "memory_ids"), ()),
     "queries": ["q"],
     "settings": {},
