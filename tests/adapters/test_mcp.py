@@ -699,7 +699,9 @@ def test_a_hook_prints_what_the_bank_knows(
     assert short[2].startswith("pgrecall: no memories, max_tokens is 3, too few")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"prompt": 5}', '{"prompt": "a"}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"prompt": 5}', '{"prompt": "a"}', '{"prompt": ' + "[" * 100_000]
+)
 def test_a_hook_that_cannot_answer_is_in_nobodys_way(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:

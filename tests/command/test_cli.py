@@ -87,6 +87,15 @@ def test_a_line_may_be_just_a_text(run: Run, tmp_path: Path) -> None:
     assert [memory["text"] for memory in listed] == ["Ben leads Borealis", "Ana leads Atlas"]
 
 
+def test_a_line_to_import_that_is_nested_too_deeply_is_left_out(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "facts.jsonl", "[" * 100_000, {"text": "Ana leads Atlas"})
+
+    code, out, _ = run("import", file, "--bank", "b", "--create", "--no-embed")
+
+    assert code == 1
+    assert out.startswith('imported 1 facts into bank "b"\n  line 1: not JSON: ')
+
+
 def test_the_day_of_storing_is_not_shown_as_when_it_happened(run: Run, bank: str) -> None:
     asked = run("recall", bank, "who leads Borealis?", "--no-embed")
 

@@ -148,7 +148,10 @@ def hook(options: SimpleNamespace, console: Console) -> int:
                 _bank_of(options), prompt, min_relevance=HOOK_CONFIDENCE, timeout=options.timeout
             )
         text = report.prompt(max_tokens=options.max_tokens) if report.hits else None
-    except (ValueError, LookupError, TypeError, RecallError, psycopg.Error, OSError) as error:
+    except (
+        *(ValueError, LookupError, TypeError, RecursionError),  # of the prompt
+        *(RecallError, psycopg.Error, OSError),
+    ) as error:
         print(f"pgrecall: no memories, {error}", file=sys.stderr)
         return 0
     if text is not None:
