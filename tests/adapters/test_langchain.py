@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pgrecall import Recall
+from pgrecall import AsyncRecall, InvalidArgument, Recall
 from toys import toy_embed
 
 REASON = "LangChain is not installed: make test-adapters"
@@ -253,3 +254,13 @@ def test_async_calls_find_the_same(database: str) -> None:
             ]
 
         assert [[one.id for one in found] for found in asyncio.run(body())] == [["a"]] * 4
+
+
+def test_a_client_of_the_other_kind_is_refused() -> None:
+    other: Any = AsyncRecall(SimpleNamespace(connection=list))  # type: ignore[arg-type]
+
+    with pytest.raises(InvalidArgument, match="memory must be a client of class Recall, not "):
+        PgrecallVectorStore(other, "b")
+
+    with pytest.raises(InvalidArgument, match="memory must be a client of class Recall, not "):
+        PgrecallRetriever(memory=other, bank="b")

@@ -7,11 +7,12 @@ import random
 import string
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pgrecall import Recall
+from pgrecall import AsyncRecall, InvalidArgument, Recall
 from toys import toy_embed
 
 pytest.importorskip("langgraph.store", reason="LangGraph is not installed: make test-adapters")
@@ -267,3 +268,10 @@ def test_async_calls_do_the_same(database: str) -> None:
             return await store.aget(("v",), "a")
 
         assert asyncio.run(body()).value == {"n": 1}
+
+
+def test_a_client_of_the_other_kind_is_refused() -> None:
+    other: Any = AsyncRecall(SimpleNamespace(connection=list))  # type: ignore[arg-type]
+
+    with pytest.raises(InvalidArgument, match="memory must be a client of class Recall, not "):
+        PgrecallStore(other, "b")

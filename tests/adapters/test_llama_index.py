@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pgrecall import Recall
+from pgrecall import AsyncRecall, InvalidArgument, Recall
 from toys import DIMENSIONS, toy_embed
 
 REASON = "LlamaIndex is not installed: make test-adapters"
@@ -349,3 +350,13 @@ def test_async_calls_run_beside_the_event_loop(
 
     assert len(threads) == 6
     assert threading.get_ident() not in threads
+
+
+def test_a_client_of_the_other_kind_is_refused() -> None:
+    other: Any = AsyncRecall(SimpleNamespace(connection=list))  # type: ignore[arg-type]
+
+    with pytest.raises(InvalidArgument, match="memory must be a client of class Recall, not "):
+        PgrecallVectorStore(other, "b")
+
+    with pytest.raises(InvalidArgument, match="memory must be a client of class Recall, not "):
+        PgrecallRetriever(other, "b")

@@ -124,7 +124,8 @@ def test_a_client_that_is_closed_waits_for_what_is_being_written(
         deadline = time.monotonic() + 30
         while not rows(connection, waits):
             assert time.monotonic() < deadline, "it does not wait"
-        writing = memory._log and memory._log._thread
+        assert memory._log is not None
+        writing = memory._log._thread
 
     memory.close()
 

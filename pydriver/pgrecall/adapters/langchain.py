@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pgrecall.adapters import missing, sources
+from pgrecall.adapters import checked, missing, sources
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -14,6 +14,7 @@ try:
     from langchain_core.embeddings import Embeddings
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.vectorstores import VectorStore
+    from pydantic import field_validator
 except ImportError as error:
     raise missing("langchain", error) from error
 
@@ -43,6 +44,11 @@ class PgrecallRetriever(BaseRetriever):
     k: int = 10
     options: dict[str, Any] = {}  # noqa: RUF012  pydantic copies it
 
+    @field_validator("memory")
+    @classmethod
+    def _check(cls, memory: Any) -> Any:
+        return checked(memory, Recall)
+
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
@@ -66,7 +72,7 @@ class PgrecallVectorStore(VectorStore):
             bank: Name of an existing bank.
 
         """
-        self.memory = memory
+        self.memory = checked(memory, Recall)
         self.bank = bank
 
     @classmethod

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from pgrecall.adapters import LONGEST, missing, sources
+from pgrecall.adapters import LONGEST, checked, missing, sources
 
 try:
     from langgraph.store.base import (
@@ -51,7 +51,7 @@ class PgrecallStore(BaseStore):
             fields: Paths of the fields to search. Default: all.
 
         """
-        self.memory = memory
+        self.memory = checked(memory, Recall)
         self.bank = bank
         self.fields = [*fields]
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from pgrecall.adapters import missing
+from pgrecall.adapters import checked, missing
 
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr
@@ -61,7 +61,7 @@ class PgrecallRetriever(BaseRetriever):
 
         """
         super().__init__()
-        self._memory = memory
+        self._memory = checked(memory, Recall)
         self._bank = bank
         self._options = {"top_k": top_k, **options}
 
@@ -98,7 +98,7 @@ class PgrecallVectorStore(BasePydanticVectorStore):
 
         """
         super().__init__()
-        self._memory = memory
+        self._memory = checked(memory, Recall)
         self._bank = bank
 
     @property
