@@ -669,6 +669,24 @@ def test_init_writes_no_password(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert servers(tmp_path / ".cursor/mcp.json")["pgrecall"]["args"][-1] == "postgresql://u@h/d"
 
 
+def test_init_writes_no_password_of_a_key(tmp_path: Path) -> None:
+    dsn = "host=h dbname=d sslkey=/k sslpassword=hidden"
+
+    assert main(["init", "cursor", "--bank", "b", "--directory", str(tmp_path), "--dsn", dsn]) == 1
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_init_makes_no_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "projct"
+
+    with pytest.raises(SystemExit) as caught:
+        main(["init", "cursor", "--bank", "b", "--directory", str(missing)])
+
+    assert caught.value.code == 2
+    assert "does not exist" in capsys.readouterr().err
+    assert not missing.exists()
+
+
 # The hook
 
 

@@ -1349,6 +1349,14 @@ def test_an_export_goes_into_a_pipe_that_has_a_name(run: Run, bank: str) -> None
     assert written == run("export", bank)[1]
 
 
+def test_an_export_into_no_directory_names_the_file(run: Run, bank: str, tmp_path: Path) -> None:
+    file = tmp_path / "missing" / "out.jsonl"
+
+    code, _, said = run("export", bank, str(file))
+
+    assert (code, said) == (1, f"error: {file}: No such file or directory\n")
+
+
 def test_an_export_that_fails_leaves_the_former_file(
     run: Run, bank: str, database: str, tmp_path: Path
 ) -> None:

@@ -289,7 +289,7 @@ def _not_found(program: str) -> str:
 
 def _safe_dsn(dsn: str) -> str:
     """Refuse to write a password to files of a project, which are shared."""
-    if "password" in conninfo_to_dict(dsn):
+    if any("password" in name or "secret" in name for name in conninfo_to_dict(dsn)):
         raise InvalidArgument(
             "the DSN has a password, and the files of a project are shared",
             hint="Put the password into ~/.pgpass, or the whole DSN into PGRECALL_DSN, and leave it"

@@ -83,7 +83,11 @@ def written_whole(path: Path) -> Iterator[TextIO]:
     mode = target.stat().st_mode & 0o777 if target.exists() else None
 
     def made(name: str, flags: int) -> int:  # nobody reads it who may not read the other
-        return os.open(name, flags, 0o666 if mode is None else mode)
+        try:
+            return os.open(name, flags, 0o666 if mode is None else mode)
+        except OSError as error:
+            error.filename = str(path)  # as it was asked for
+            raise
 
     try:
         with open(beside, "w", encoding="utf-8", newline="\n", opener=made) as out:
