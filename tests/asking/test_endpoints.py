@@ -179,6 +179,16 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     assert caught.value.hint == "Run: pip install 'pgrecall[openai]'"
 
 
+@needs_openai
+def test_without_a_key_an_extractor_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    with pytest.raises(InvalidArgument, match='the extractor "m" cannot be used') as caught:
+        OpenAIExtractor("m")([{"text": "Ana met Bo."}])
+
+    assert "OPENAI_API_KEY" in str(caught.value.hint)
+
+
 @pytest.mark.parametrize("arguments", [{"batch_size": 0}, {"rate": 0}, {"rate": -1}])
 def test_limits_that_make_no_sense_are_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match="batch_size must be at least 1 and rate above 0"):
