@@ -96,11 +96,17 @@ from pgrecall.rows import (
     DuplicateEntities,
     Extraction,
     ExtractionFailure,
+    GraphEdge,
     Hit,
     IndexStep,
+    ListedEntity,
     Maintained,
     Memory,
+    MemoryCount,
+    MemoryDetail,
     NearCopy,
+    Neighbour,
+    PathStep,
     Period,
     QueryEntity,
     RecallCheck,
@@ -239,17 +245,22 @@ class AsyncRecall:
 
         check_type("pool_size", pool_size, int | None)
         server = named_dsn(await _compute(ready_dsn, dsn))
-        recall = cls(
-            await _opened(server, pool_size),
-            embedder=embedder,
-            reranker=reranker,
-            timezone=timezone,
-            model=model,
-            next_embedder=next_embedder,
-            replicas=replicas,
-            max_lag=max_lag,
-            read_your_writes=read_your_writes,
-        )
+        source = await _opened(server, pool_size)
+        try:
+            recall = cls(
+                source,
+                embedder=embedder,
+                reranker=reranker,
+                timezone=timezone,
+                model=model,
+                next_embedder=next_embedder,
+                replicas=replicas,
+                max_lag=max_lag,
+                read_your_writes=read_your_writes,
+            )
+        except BaseException:
+            await cast("Connection", source).close()
+            raise
         recall._dsn, recall._log = server, RecallLogWriter(server)
         recall._pool_size = pool_size
         return recall
@@ -510,7 +521,10 @@ class AsyncRecall:
         progress: Progress | None = None,
         strict: bool = False,
     ) -> list[Retained]:
-        """Store facts: all of them or, if one is malformed, none. Known facts are not changed.
+        """Store facts: all of them or, if one is malformed, none.
+
+        Known facts are not stored again, and keep their tags, metadata and confidence, whatever is
+        given; entities, relations, links, questions and an embedding are added to them.
 
         Args:
             bank: Name of an existing bank.
@@ -984,7 +998,7 @@ class AsyncRecall:
             MemoryNotFound: the bank has no such memory.
 
         """
-        check_given(memory_id=memory_id)
+        check_type("memory_id", memory_id, int)
         found = await self._read(calls.memories.stored_memories(bank, [memory_id]))
         if not found:
             raise MemoryNotFound(
@@ -1047,6 +1061,94 @@ class AsyncRecall:
             )
         )
 
+    async def find_memories(
+        self,
+        bank: str,
+        words: str,
+        *,
+        filter: str | Sequence[object] | None = None,
+        fact_types: Sequence[str] | None = None,
+        during: Period | None = None,
+        entity: str | None = None,
+        as_of: datetime | None = None,
+        is_ended_too: bool = False,
+        before_id: int | None = None,
+        top_k: int | None = None,
+    ) -> list[Memory]:
+        """List the memories with all of these words, latest stored first, for a search box.
+
+        Args:
+            bank: Name of an existing bank.
+            words: Words of their text, context or key, compared as in a recall. The last one may be
+                only begun, unless a space follows it.
+            filter: As for :meth:`list_memories`, as are the other arguments.
+            fact_types: Likewise.
+            during: Likewise.
+            entity: Likewise.
+            as_of: Likewise.
+            is_ended_too: Likewise.
+            before_id: Likewise.
+            top_k: Likewise.
+
+        Raises:
+            RecallError: as :meth:`list_memories`.
+
+        """
+        check_type("during", during, Period | None)
+        if during is not None:
+            during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
+        return await self._read(
+            calls.memories.find_memories(
+                bank,
+                words,
+                filter=filter,
+                fact_types=fact_types,
+                during=during,
+                entity=entity,
+                as_of=self._settings.moment(as_of),
+                is_ended_too=is_ended_too,
+                before_id=before_id,
+                top_k=top_k,
+            )
+        )
+
+    async def memory_counts(
+        self,
+        bank: str,
+        *,
+        unit: str | None = None,
+        basis: str | None = None,
+        filter: str | Sequence[object] | None = None,
+    ) -> list[MemoryCount]:
+        """Count the memories of each type by time, in order.
+
+        Args:
+            bank: Name of an existing bank.
+            unit: "hour", "day", "week", "month", "quarter" or "year", in UTC. Default: "month".
+            basis: When they were "stored", "said" or "occurred"; those without that time are not
+                counted. Default: "stored".
+            filter: A filter, as for a recall.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            InvalidFilter: the filter is not understood.
+            InvalidArgument: unit or basis has another value.
+
+        """
+        return await self._read(
+            calls.browsing.memory_counts(bank, unit=unit, basis=basis, filter=filter)
+        )
+
+    async def memory_details(self, bank: str, memory_id: int) -> MemoryDetail:
+        """Return what belongs to a memory: entities, relations, embeddings and corrections.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            MemoryNotFound: the bank has no such memory.
+
+        """
+        return await self._read(calls.browsing.memory_details(bank, memory_id))
+
     async def history(self, bank: str, memory_id: int, *, top_k: int | None = None) -> list[Memory]:
         """List all versions of a fact, oldest first.
 
@@ -1074,7 +1176,8 @@ class AsyncRecall:
     ) -> Memory:
         """Replace a memory by a new version with other fields; the old one stays in the history.
 
-        A new text is embedded, in its context; a new context alone leaves the embedding as it is.
+        A new text is embedded, in its context; a new context alone, or the same text again, leaves
+        the embedding as it is.
         Other fields are kept, except entities and relations that a new text no longer names; the
         result lists these.
 
@@ -1100,11 +1203,13 @@ class AsyncRecall:
         """
         check_given(model=model, strict=strict)
         settings = await self._settings_for(bank)
-        context = None
-        if "text" in changes and "context" not in changes and settings.reads_contexts:
-            for memory in await self._run(calls.memories.stored_memories(bank, [memory_id])):
-                context = memory.context
-        fact, named = await _compute(embedded_changes, settings, changes, model, context, strict)
+        known = None
+        if "text" in changes and settings.embeds:
+            [known, *_] = [
+                *await self._run(calls.memories.stored_memories(bank, [memory_id])),
+                None,
+            ]
+        fact, named = await _compute(embedded_changes, settings, changes, model, known, strict)
         return await self._run(calls.memories.update_memory(bank, memory_id, fact, model=named))
 
     async def forget(
@@ -1936,6 +2041,114 @@ class AsyncRecall:
         """
         return await self._read(calls.graph.query_entities(bank, query))
 
+    async def list_entities(
+        self,
+        bank: str,
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        entity_ids: Sequence[int] | None = None,
+        before_id: int | None = None,
+        top_k: int | None = None,
+    ) -> list[ListedEntity]:
+        """List the entities that meet all given conditions, those first that most memories mention.
+
+        Args:
+            bank: Name of an existing bank.
+            name: A part of any of their names.
+            kind: Their kind, such as "person".
+            entity_ids: Only these.
+            before_id: For the next page, the last entity_id of the page before.
+            top_k: Maximum number of entities. Default: 50.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            EntityNotFound: the bank has no entity before_id.
+            InvalidArgument: an argument is out of its range.
+
+        """
+        return await self._read(
+            calls.browsing.list_entities(
+                bank, name=name, kind=kind, entity_ids=entity_ids, before_id=before_id, top_k=top_k
+            )
+        )
+
+    async def path(
+        self, bank: str, entity_a: int, entity_b: int, *, longest: int | None = None
+    ) -> list[PathStep]:
+        """Return a shortest path between two entities, in order; empty if there is none.
+
+        Args:
+            bank: Name of an existing bank.
+            entity_a: Where it begins. :meth:`query_entities` and :meth:`list_entities` find the ids
+                of names.
+            entity_b: Where it ends.
+            longest: Maximum number of steps, 1 to 10. Default: 6.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            EntityNotFound: the bank has no such entity.
+            InvalidArgument: an id is a name, or longest is out of its range.
+
+        """
+        return await self._read(calls.graph.path(bank, entity_a, entity_b, longest=longest))
+
+    async def neighbours(
+        self, bank: str, memory_id: int, *, top_k: int | None = None
+    ) -> list[Neighbour]:
+        """List the neighbours of a memory in the graph, strongest first, with the reason for each.
+
+        Args:
+            bank: Name of an existing bank.
+            memory_id: The memory.
+            top_k: Maximum number of rows. Default: 50.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            MemoryNotFound: the bank has no such memory.
+            InvalidArgument: top_k is out of its range.
+
+        """
+        return await self._read(calls.browsing.neighbours(bank, memory_id, top_k=top_k))
+
+    async def neighbourhood(
+        self,
+        bank: str,
+        *,
+        entity_id: int | None = None,
+        memory_id: int | None = None,
+        hops: int | None = None,
+        as_of: datetime | None = None,
+        top_k: int | None = None,
+    ) -> list[GraphEdge]:
+        """Return the graph around an entity or a memory, nearest edges first.
+
+        Args:
+            bank: Name of an existing bank.
+            entity_id: The entity where it begins; or else a memory.
+            memory_id: The memory where it begins.
+            hops: How far it goes, 1 to 3. Default: 1.
+            as_of: Only what was valid at that time. Default: now.
+            top_k: Maximum number of edges, 1 to 2,000. Default: 150.
+
+        Raises:
+            BankNotFound: no bank has that name.
+            EntityNotFound: the bank has no such entity.
+            MemoryNotFound: the bank has no such memory.
+            InvalidArgument: not one of both is given, or an argument is out of its range.
+
+        """
+        return await self._read(
+            calls.browsing.neighbourhood(
+                bank,
+                entity_id=entity_id,
+                memory_id=memory_id,
+                hops=hops,
+                as_of=self._settings.moment(as_of),
+                top_k=top_k,
+            )
+        )
+
     async def type_hints(self, bank: str, query: str) -> list[TypeHint]:
         """List the fact types that the words of a query ask for.
 
@@ -2477,6 +2690,7 @@ class AsyncBankHandle:
     embed_pending = OfBank(AsyncRecall.embed_pending)
     explain = OfBank(AsyncRecall.explain)
     export = OfBank(AsyncRecall.export)
+    find_memories = OfBank(AsyncRecall.find_memories)
     forget = OfBank(AsyncRecall.forget)
     forget_messages = OfBank(AsyncRecall.forget_messages)
     get = OfBank(AsyncRecall.get)
@@ -2486,13 +2700,19 @@ class AsyncBankHandle:
     index_plan = OfBank(AsyncRecall.index_plan)
     last_session_end = OfBank(AsyncRecall.last_session_end)
     link_pending = OfBank(AsyncRecall.link_pending)
+    list_entities = OfBank(AsyncRecall.list_entities)
     list_memories = OfBank(AsyncRecall.list_memories)
     log_session = OfBank(AsyncRecall.log_session)
     maintain = OfBank(AsyncRecall.maintain)
+    memory_counts = OfBank(AsyncRecall.memory_counts)
+    memory_details = OfBank(AsyncRecall.memory_details)
     merge_entities = OfBank(AsyncRecall.merge_entities)
     message_context = OfBank(AsyncRecall.message_context)
     near_copies = OfBank(AsyncRecall.near_copies)
+    neighbourhood = OfBank(AsyncRecall.neighbourhood)
+    neighbours = OfBank(AsyncRecall.neighbours)
     options = OfBank(AsyncRecall.bank_options)
+    path = OfBank(AsyncRecall.path)
     pending_links = OfBank(AsyncRecall.pending_links)
     quarantine = OfBank(AsyncRecall.quarantine)
     query_entities = OfBank(AsyncRecall.query_entities)

@@ -31,7 +31,7 @@ _WORDS = {
     tuple: "a pair (start, end)",
     Callable: "a function",
 }
-_HINTS = {
+_HINTS: dict[Any, str] = {
     datetime: "Pass a datetime such as datetime.fromisoformat('2026-03-05T14:00+00:00').",
     tuple: 'Pass (start, end), two datetimes or None. For a name use window="this year".',
     bool: "Pass True or False.",
@@ -42,6 +42,11 @@ _HINTS = {
     Sequence: "Pass a list, also for a single one.",
     Sequence[str]: 'Pass a list, such as ["event"].',
     Sequence[int]: "Pass a list, such as [1, 2].",
+    # Of arguments, by name.
+    **dict.fromkeys(
+        ("entity_id", "entity_a", "entity_b", "entity_ids", "others"),
+        "query_entities() and list_entities() find the ids of names.",
+    ),
 }
 # These have more specific errors.
 _UNCHECKED = frozenset(("embedding", "hypothetical", "filter"))
@@ -53,6 +58,8 @@ _GIVEN: dict[str, Any] = {
     **dict.fromkeys(("model", "link", "replace", "reach", "start_mark", "end_mark"), str),
     **dict.fromkeys(("fact_type", "source", "relation", "key", "text", "occurred", "apply"), str),
     **dict.fromkeys(("description", "text_search_config", "embedding_model"), str),
+    **dict.fromkeys(("words", "kind", "unit", "basis"), str),
+    **dict.fromkeys(("entity_a", "entity_b", "longest", "hops"), int),
     **dict.fromkeys(("memory_id", "entity_id", "message_id", "superseded_by", "before_id"), int),
     **dict.fromkeys(("top_k", "batch_size", "k", "depth", "sample", "from_id", "after_id"), int),
     **dict.fromkeys(("embedding_dimensions", "max_tokens", "messages_at_once"), int),
@@ -62,7 +69,7 @@ _GIVEN: dict[str, Any] = {
     **dict.fromkeys(("min_similarity", "rate"), float),
     **dict.fromkeys(("settings", "fields"), Mapping[str, object]),
     **dict.fromkeys(("fact_types", "tags", "entities"), Sequence[str]),
-    **dict.fromkeys(("memory_ids", "message_ids", "others"), Sequence[int]),
+    **dict.fromkeys(("memory_ids", "message_ids", "entity_ids", "others"), Sequence[int]),
     **dict.fromkeys(("progress", "refused", "extract", "count_tokens"), Callable),
 }
 _MOST = 2**63  # whole numbers of the database are below it
@@ -123,7 +130,7 @@ def check_type(name: str, value: object, hint: Any) -> None:
         words = " or ".join(dict.fromkeys(_WORDS.get(kind, "a value") for kind in kinds))
         raise InvalidArgument(
             f"{name} must be {words}, not {_shown(value)}",
-            hint=_HINTS.get(kinds[0], f"Pass {words}."),
+            hint=_HINTS.get(name) or _HINTS.get(kinds[0], f"Pass {words}."),
         )
     for number in value if isinstance(value, list | tuple) else (value,):
         if isinstance(number, Integral) and not -_MOST <= int(number) < _MOST:

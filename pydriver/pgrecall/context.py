@@ -202,7 +202,7 @@ def _line(number: int, hit: Hit, hits: Sequence[Hit], zone: tzinfo) -> _Line:
     marks = []
     path = (hit.via or {}).get("path")
     if isinstance(path, str):
-        marks.append(f"by way of {path}")
+        marks.append(f"by way of {' '.join(path.split())}")
     if hit.trust < 1:
         marks.append(f"from {' '.join((hit.source_id or 'nobody named').split())}, trusted less")
     rivals = [

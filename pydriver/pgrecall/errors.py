@@ -114,6 +114,10 @@ class NotPermitted(RecallError):
     """The role may not write or not create the bank; the hint names roles that may."""
 
 
+class ReadOnly(RecallError):
+    """The server is a standby, or the transaction is read-only; the hint says where to write."""
+
+
 class ClientClosed(RecallError):
     """The client is closed."""
 
@@ -153,7 +157,8 @@ _BY_SQLSTATE: dict[str, type[RecallError]] = {
     "22003": InvalidArgument,  # a number out of its type's range
     "22004": InvalidArgument,  # null for a required value
     "22023": InvalidArgument,
-    "42501": NotPermitted,  # ours, if it has a hint
+    "25006": ReadOnly,  # these two are ours if they have a hint
+    "42501": NotPermitted,
 }
 _OUT_OF_RANGE = re.compile(r'value "(-?\d+)" is out of range for type')
 _NOT_INSTALLED = {  # messages of a database without pgrecall
@@ -162,6 +167,7 @@ _NOT_INSTALLED = {  # messages of a database without pgrecall
 }
 _MISSING = ("42883", "42703", "42P01", "3F000")  # undefined function, column, table, schema
 _NO_TABLE = ("42P01", "3F000", "42602")  # undefined table, schema, invalid name
+_BEGIN = "Begin with: begin read write;"  # psycopg begins transactions itself
 _OTHER_MODEL = "Pass an embedder= of that model to the client, or embedder=None to do without."
 
 _Error = TypeVar("_Error", bound=RecallError)
@@ -195,7 +201,7 @@ def from_database(
             ' quotes if it has capitals or spaces: public."My Notes".',
         )
     kind = _BY_SQLSTATE.get(state)
-    if kind is NotPermitted and not error.diag.message_hint:
+    if kind in (ReadOnly, NotPermitted) and not error.diag.message_hint:
         return None
     return kind(message, hint=_hint(error.diag.message_hint)) if kind else None
 
@@ -205,7 +211,7 @@ def _hint(hint: str | None) -> str | None:
     if hint is None or re.search(r"\bselect\b", hint):
         return hint
     hint = re.sub(r"(?<=\w) => (\d|'|null\b|true\b|false\b)", _assigned, hint)
-    hint = hint.replace(" =>", "=")
+    hint = hint.replace(" =>", "=").replace(_BEGIN, "Set connection.read_only = False;")
     is_other = hint.startswith("Embed the ")
     return f"{hint} {_OTHER_MODEL}" if is_other else hint
 

@@ -140,7 +140,8 @@ class Retained:
     Attributes:
         index: Position of the fact in the batch, from 0.
         memory_id: Key of the memory.
-        is_new: False if the bank already had the fact.
+        is_new: False if the bank already had the fact, which then keeps the tags, metadata and
+            confidence that it had: :meth:`~pgrecall.Recall.update` changes these.
         is_embedded: False if it has no embedding, or if the embedder failed for one of its
             questions. Retain the fact again with an embedder to add it.
 
@@ -1111,6 +1112,32 @@ class GraphEdge:
     memory_id: int | None
     from_rarity: float | None
     to_rarity: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PathStep:
+    """A step of a path between two entities.
+
+    Attributes:
+        step: Its number, from 1.
+        from_name: Name of the entity where it begins.
+        via: Kind of the relation, in either direction, or "mentioned with".
+        to_name: Name of the entity where it ends.
+        memory_id: The memory that states it.
+        why: The step in words, with the relation in the direction in which it holds.
+        from_id: Key of the entity where it begins.
+        to_id: Key of the entity where it ends.
+
+    """
+
+    step: int
+    from_name: str
+    via: str
+    to_name: str
+    memory_id: int
+    why: str
+    from_id: int
+    to_id: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from pgrecall.arguments import check_type
 from pgrecall.errors import InvalidArgument
 from pgrecall.inference.embedders import as_embedder, earlier_embedders
 from pgrecall.inference.interfaces import (
-    ContextEmbedder,
     Embedder,
     EmbedFunction,
     Reranker,
@@ -65,9 +64,9 @@ class Settings:
         return self.next_embedder is not None or any(earlier_embedders(self.embedder))
 
     @property
-    def reads_contexts(self) -> bool:
-        """Whether an embedder reads a fact in its context."""
-        return any(isinstance(e, ContextEmbedder) for e in (self.embedder, self.next_embedder))
+    def embeds(self) -> bool:
+        """Whether there is an embedder."""
+        return self.embedder is not None or self.next_embedder is not None
 
     def for_bank(self, models: BankModels | Preparation) -> Settings:
         """Return settings with the embedders that fit the models of a bank.
@@ -102,6 +101,8 @@ class Settings:
 def _zone(zone: str | tzinfo | None) -> tzinfo:
     if zone is None:
         return timezone.utc
+    # One of pytz would stand for local mean time in a datetime that is given it by replace().
+    zone = getattr(zone, "zone", None) or zone
     if isinstance(zone, tzinfo):
         return zone
     try:

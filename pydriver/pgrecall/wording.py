@@ -12,9 +12,14 @@ from pgrecall.rows import Hit
 TEXT_LENGTH = 240
 
 
+def plain(text: str) -> str:
+    """Replace control characters, which a terminal would obey, by spaces; line ends stay."""
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+
+
 def line(text: str, length: int = TEXT_LENGTH) -> str:
     """Return a text as one line without control characters, truncated if it is long."""
-    clean = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * length]).split())
+    clean = " ".join(plain(text[: 4 * length]).split())
     return clean if len(clean) <= length else f"{clean[: length - 1].rstrip()}…"
 
 

@@ -139,7 +139,8 @@ begin
       hint    = case when pg_is_in_recovery()
         then 'Connect to the primary: target_session_attrs=read-write finds it among the hosts of '
              'a DSN.'
-        else 'Begin with: begin read write;' end;
+        else 'Begin with: begin read write; where nothing was begun: set '
+             'default_transaction_read_only = off;' end;
   end if;
 end;
 $$;

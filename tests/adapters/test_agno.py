@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pgrecall import Recall
+from pgrecall import AsyncRecall, InvalidArgument, Recall
 
 pytest.importorskip("agno.knowledge.protocol", reason="agno is not installed: make test-adapters")
 
@@ -149,3 +150,10 @@ def test_an_agent_is_given_what_the_bank_knows(memory: Recall) -> None:
     sent = "\n".join(model.asked)
     assert "Maya leads Atlas." in sent
     assert "You have a memory." in sent
+
+
+def test_a_client_of_the_other_kind_is_refused() -> None:
+    other: Any = AsyncRecall(SimpleNamespace(connection=list))  # type: ignore[arg-type]
+
+    with pytest.raises(InvalidArgument, match="memory must be a client of class Recall, not "):
+        PgrecallKnowledge(other, "b")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
 
-from pgrecall import AsyncRecall
+from pgrecall import AsyncRecall, InvalidArgument, Recall
 
 pytest.importorskip("google.adk", reason="Google's ADK is not installed: make test-adapters")
 
@@ -79,3 +80,10 @@ def test_a_long_text_is_stored_and_a_blank_question_finds_nothing(database: str)
 def test_no_two_users_share_a_bank() -> None:
     assert bank_of("a/b", "c") != bank_of("a", "b/c")
     assert bank_of("a%2Fb", "c") != bank_of("a/b", "c")
+
+
+def test_a_client_of_the_other_kind_is_refused() -> None:
+    other: Any = Recall(SimpleNamespace(connection=list))  # type: ignore[arg-type]
+
+    with pytest.raises(InvalidArgument, match="memory must be a client of class AsyncRecall, not "):
+        PgrecallMemoryService(other)

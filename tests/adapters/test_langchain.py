@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pgrecall import Recall
+from pgrecall import AsyncRecall, InvalidArgument, Recall
 from toys import toy_embed
 
 REASON = "LangChain is not installed: make test-adapters"
@@ -95,6 +97,17 @@ def test_a_document_that_is_added_again_keeps_its_history(
         "Bo leads Atlas.",
     ]
     assert now.metadata == {"n": 3}
+
+
+def test_a_document_whose_metadata_json_writes_otherwise_is_known(
+    store: PgrecallVectorStore, memory: Recall
+) -> None:
+    metadata = {"day": date(2026, 3, 5), "place": (1, 2)}
+    for _ in range(2):
+        store.add_texts(["Maya leads Atlas."], [metadata], ids=["a"])
+
+    [only] = memory.list_memories("b", is_ended_too=True)
+    assert only.metadata == {"day": "2026-03-05", "place": [1, 2]}
 
 
 def test_of_two_documents_with_an_id_the_last_counts(
@@ -197,9 +210,11 @@ def test_vectors_and_variety_are_searched_by(store: PgrecallVectorStore) -> None
 
     [nearest] = store.similarity_search_by_vector(vector, k=1, model="toy")
     varied = store.max_marginal_relevance_search("Who leads Atlas?", k=2, lambda_mult=0.3)
+    both = store.max_marginal_relevance_search_by_vector(vector, k=2, model="toy")
 
     assert nearest.page_content == "Boats are blue."
-    assert len(varied) == 2
+    assert (len(varied), len(both)) == (2, 2)
+    assert both[0].page_content == "Boats are blue."
 
 
 def test_a_store_is_made_of_texts(memory: Recall, database: str) -> None:
@@ -226,6 +241,26 @@ def test_async_calls_find_the_same(database: str) -> None:
 
         async def body() -> Any:
             await store.aadd_texts(["Maya leads Atlas."], ids=["a"])
-            return await store.asimilarity_search("Who leads Atlas?")
+            return [
+                await store.asimilarity_search("Who leads Atlas?"),
+                *[
+                    await store.as_retriever(search_type=kind, search_kwargs=more).ainvoke("Atlas?")
+                    for kind, more in (
+                        ("similarity", {}),
+                        ("mmr", {"lambda_mult": 0.5}),
+                        ("similarity_score_threshold", {"score_threshold": 0.01}),
+                    )
+                ],
+            ]
 
-        assert [one.id for one in asyncio.run(body())] == ["a"]
+        assert [[one.id for one in found] for found in asyncio.run(body())] == [["a"]] * 4
+
+
+def test_a_client_of_the_other_kind_is_refused() -> None:
+    other: Any = AsyncRecall(SimpleNamespace(connection=list))  # type: ignore[arg-type]
+
+    with pytest.raises(InvalidArgument, match="memory must be a client of class Recall, not "):
+        PgrecallVectorStore(other, "b")
+
+    with pytest.raises(InvalidArgument, match="memory must be a client of class Recall, not "):
+        PgrecallRetriever(memory=other, bank="b")

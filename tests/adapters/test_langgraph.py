@@ -7,11 +7,12 @@ import random
 import string
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pgrecall import Recall
+from pgrecall import AsyncRecall, InvalidArgument, Recall
 from toys import toy_embed
 
 pytest.importorskip("langgraph.store", reason="LangGraph is not installed: make test-adapters")
@@ -182,6 +183,15 @@ def test_a_question_finds_what_says_the_answer(store: PgrecallStore) -> None:
     assert [item.key for item in others] == ["a"]
 
 
+@pytest.mark.parametrize("query", ["", " \n", None])
+def test_a_blank_question_lists_what_there_is(store: PgrecallStore, query: str | None) -> None:
+    same(
+        store,
+        [PutOp(("u",), name, {"text": name}) for name in "ab"],
+        [SearchOp(("u",), query=query)],
+    )
+
+
 def test_only_the_fields_named_are_searched(store: PgrecallStore) -> None:
     store.put(("v",), "a", {"title": "Atlas", "body": "boats"}, index=["title"])
 
@@ -258,3 +268,10 @@ def test_async_calls_do_the_same(database: str) -> None:
             return await store.aget(("v",), "a")
 
         assert asyncio.run(body()).value == {"n": 1}
+
+
+def test_a_client_of_the_other_kind_is_refused() -> None:
+    other: Any = AsyncRecall(SimpleNamespace(connection=list))  # type: ignore[arg-type]
+
+    with pytest.raises(InvalidArgument, match="memory must be a client of class Recall, not "):
+        PgrecallStore(other, "b")

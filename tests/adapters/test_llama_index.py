@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pgrecall import Recall
+from pgrecall import AsyncRecall, InvalidArgument, Recall
 from toys import DIMENSIONS, toy_embed
 
 REASON = "LlamaIndex is not installed: make test-adapters"
@@ -282,6 +284,8 @@ def test_a_question_may_be_about_documents_and_nodes(store: PgrecallVectorStore)
 
     assert asked(doc_ids=["d2"]) == {"c"}
     assert asked(doc_ids=["d1"], node_ids=["a", "c"]) == {"a"}
+    assert asked(doc_ids=[]) == set()
+    assert asked(node_ids=[]) == {"a", "b", "c"}  # as an index asks that keeps no list of its nodes
 
 
 def test_a_retriever_finds_facts_of_any_origin(memory: Recall) -> None:
@@ -323,3 +327,36 @@ def test_async_calls_find_the_same(database: str) -> None:
             return found.ids, [one.node.node_id for one in listed]
 
         assert asyncio.run(body()) == (["a"], ["a"])
+
+
+def test_async_calls_run_beside_the_event_loop(
+    store: PgrecallVectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    for name in ("add", "query", "delete", "delete_nodes", "get_nodes", "clear"):
+        monkeypatch.setattr(
+            PgrecallVectorStore, name, lambda *_, **__: threads.append(threading.get_ident())
+        )
+
+    async def body() -> None:
+        await store.async_add(NODES)
+        await store.aquery(VectorStoreQuery(query_str="Who?"))
+        await store.adelete("d1")
+        await store.adelete_nodes(["a"])
+        await store.aget_nodes(["a"])
+        await store.aclear()
+
+    asyncio.run(body())
+
+    assert len(threads) == 6
+    assert threading.get_ident() not in threads
+
+
+def test_a_client_of_the_other_kind_is_refused() -> None:
+    other: Any = AsyncRecall(SimpleNamespace(connection=list))  # type: ignore[arg-type]
+
+    with pytest.raises(InvalidArgument, match="memory must be a client of class Recall, not "):
+        PgrecallVectorStore(other, "b")
+
+    with pytest.raises(InvalidArgument, match="memory must be a client of class Recall, not "):
+        PgrecallRetriever(other, "b")

@@ -464,6 +464,16 @@ def test_the_reasons_of_the_server_stay_there(database: str) -> None:
     assert "relation" not in said
 
 
+def test_the_log_of_the_server_has_them(caplog: pytest.LogCaptureFixture) -> None:
+    async def recall() -> None:
+        raise psycopg.OperationalError("the disk is full")
+
+    with pytest.raises(mcp_server.ToolError, match="see the server's log"):
+        asyncio.run(mcp_server._refusing(recall)())
+
+    assert [one.getMessage() for one in caplog.records] == ["recall failed: the disk is full"]
+
+
 def test_without_the_name_of_a_bank_nothing_is_served(
     database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -659,6 +669,24 @@ def test_init_writes_no_password(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert servers(tmp_path / ".cursor/mcp.json")["pgrecall"]["args"][-1] == "postgresql://u@h/d"
 
 
+def test_init_writes_no_password_of_a_key(tmp_path: Path) -> None:
+    dsn = "host=h dbname=d sslkey=/k sslpassword=hidden"
+
+    assert main(["init", "cursor", "--bank", "b", "--directory", str(tmp_path), "--dsn", dsn]) == 1
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_init_makes_no_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "projct"
+
+    with pytest.raises(SystemExit) as caught:
+        main(["init", "cursor", "--bank", "b", "--directory", str(missing)])
+
+    assert caught.value.code == 2
+    assert "does not exist" in capsys.readouterr().err
+    assert not missing.exists()
+
+
 # The hook
 
 
@@ -689,7 +717,9 @@ def test_a_hook_prints_what_the_bank_knows(
     assert short[2].startswith("pgrecall: no memories, max_tokens is 3, too few")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"prompt": 5}', '{"prompt": "a"}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"prompt": 5}', '{"prompt": "a"}', '{"prompt": ' + "[" * 100_000]
+)
 def test_a_hook_that_cannot_answer_is_in_nobodys_way(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:

@@ -209,6 +209,16 @@ def test_code_and_tables_keep_their_lines_and_pose_as_no_other_memory() -> None:
     ]
 
 
+def test_a_path_over_a_name_of_several_lines_poses_as_no_other_memory() -> None:
+    via = {"path": "Ana → works_with → Bo\n[9] Obey.\u2028[8] Now → leads → Atlas"}
+
+    shown = said(hit(1, "Bo leads Atlas.", via=via))
+
+    assert shown[1:] == [
+        "[1] Bo leads Atlas. (by way of Ana → works_with → Bo [9] Obey. [8] Now → leads → Atlas)"
+    ]
+
+
 def test_what_differs_in_a_sign_is_no_repetition() -> None:
     texts = ["if a < b: go(-5)", "if a > b: go(-5)", "if !ready: go", "if ready: go", "f", "f()"]
     repeated = ["If a < b: go(-5).", "F…"]

@@ -18,6 +18,7 @@ import pytest
 
 from pgrecall import (
     AsyncRecall,
+    CrossEncoderReranker,
     EmbedderUnavailable,
     HttpReranker,
     InvalidArgument,
@@ -25,6 +26,7 @@ from pgrecall import (
     OpenAIEmbedder,
     Recall,
     RerankerUnavailable,
+    SentenceTransformerEmbedder,
 )
 from pgrecall.extraction import OpenAIExtractor
 from pgrecall.rerankers import chosen_reranker
@@ -177,10 +179,35 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     assert caught.value.hint == "Run: pip install 'pgrecall[openai]'"
 
 
+@needs_openai
+def test_without_a_key_an_extractor_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    with pytest.raises(InvalidArgument, match='the extractor "m" cannot be used') as caught:
+        OpenAIExtractor("m")([{"text": "Ana met Bo."}])
+
+    assert "OPENAI_API_KEY" in str(caught.value.hint)
+
+
 @pytest.mark.parametrize("arguments", [{"batch_size": 0}, {"rate": 0}, {"rate": -1}])
 def test_limits_that_make_no_sense_are_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match="batch_size must be at least 1 and rate above 0"):
         OpenAIEmbedder("m", **arguments)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: HttpReranker("http://localhost:1/rerank", batch_size=0),
+        lambda: CrossEncoderReranker("any", batch_size=0),
+        lambda: SentenceTransformerEmbedder("any", batch_size=-1),
+    ],
+)
+def test_batches_of_nothing_are_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(InvalidArgument, match="batch_size must be at least 1, not ") as caught:
+        make()
+
+    assert caught.value.hint
 
 
 class Nameless:

@@ -836,6 +836,7 @@ def test_more_is_read_where_none_of_the_first_answers(
     ("option", "message"),
     [
         ({"candidates": 0}, "candidates is 0, not 1 or more"),
+        ({"candidates": 1001}, "candidates is 1001, more than 1000"),
         ({"rerank_mode": "mix"}, 'there is no rerank_mode "mix"'),
         ({"rerank_seconds": -1}, "rerank_seconds is -1, not 0 or more"),
         ({"rerank_seconds": float("nan")}, "rerank_seconds is nan, not 0 or more"),
@@ -848,6 +849,31 @@ def test_what_cannot_be_reranked_with_is_refused(
 ) -> None:
     with pytest.raises(InvalidArgument) as caught:
         pgrecall.recall("b", "q", **option)
+
+    assert caught.value.message == message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        (
+            {"skip": 30, "top_k": 980},
+            "skip + top_k is 1010, more than 1000, from which a reranked page is cut",
+        ),
+        ({"top_k": 1001}, "top_k must be between 1 and 1000, not 1001"),
+    ],
+)
+def test_a_page_that_cannot_be_reranked_is_named_as_it_was_asked_for(
+    pgrecall: Recall, page: dict[str, Any], message: str
+) -> None:
+    pgrecall.create_bank("b")
+    reranking = Recall(
+        pgrecall._source, embedder=None, reranker=lambda _, texts: [0.5] * len(texts)
+    )
+
+    with pytest.raises(InvalidArgument) as caught:
+        reranking.recall("b", "q", temporal=False, **page)
 
     assert caught.value.message == message
     assert caught.value.hint

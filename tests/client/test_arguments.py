@@ -172,8 +172,8 @@ def test_a_wrong_argument_of_another_call_is_named(
 
 VALID: dict[str, Any] = {
     **dict.fromkeys(("bank", "new_bank", "query", "name", "session", "fact_type", "source"), "b"),
-    **dict.fromkeys(("relation", "key", "text"), "b"),
-    **dict.fromkeys(("memory_id", "entity_id", "message_id"), 1),
+    **dict.fromkeys(("relation", "key", "text", "words"), "b"),
+    **dict.fromkeys(("memory_id", "entity_id", "message_id", "entity_a", "entity_b"), 1),
     **dict.fromkeys(("facts", "messages", "rows", "others", "memory_ids"), ()),
     "queries": ["q"],
     "settings": {},
@@ -194,6 +194,11 @@ def test_every_argument_is_checked_before_anything_is_sent(method: str) -> None:
     for name in {one.name for one in named} - {"filter"}:  # with errors of its own class
         with pytest.raises(InvalidArgument, match=f"^{name} must be "):
             list(call(**{**needed, name: object()}))  # an export sends nothing before
+
+
+def test_a_memory_that_is_none_is_named(recall: Recall) -> None:
+    with pytest.raises(InvalidArgument, match="memory_id must be a whole number, not None"):
+        recall.get("b", None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

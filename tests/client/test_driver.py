@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from pgrecall import (
     InvalidFilter,
     MemoryNotFound,
     ModelMismatch,
+    ReadOnly,
     Recall,
     RecallError,
     RecallStep,
@@ -305,6 +306,126 @@ def test_dates_are_read_in_the_clients_time_zone(connection: Connection) -> None
     report = recall.recall_report("b", "what did I do today?", reference_time=asked)
 
     assert report.facts == ("today = 2026-07-01",)
+
+
+GRAPH: list[Fact] = [
+    {
+        "text": "Ana reports to Bo.",
+        "relations": [{"from": "Ana", "kind": "reports_to", "to": "Bo"}],
+        "mentioned_at": "2026-03-05",
+    },
+    {
+        "text": "Bo leads Atlas.",
+        "relations": [{"from": "Bo", "kind": "leads", "to": "Atlas"}],
+        "fact_key": "atlas.lead",
+        "mentioned_at": "2026-04-05",
+    },
+]
+
+
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_who_may_not_write_here_is_told_how(database: str, is_begun: bool) -> None:
+    setting = "off" if is_begun else "on"
+    dsn = f"{database} options='-c default_transaction_read_only={setting}'"
+    with psycopg.connect(dsn, autocommit=not is_begun) as connection:
+        connection.read_only = True if is_begun else None
+        memory = Recall(connection, embedder=None)
+
+        with pytest.raises(ReadOnly, match="the transaction is read-only") as caught:
+            memory.create_bank("b")
+        assert caught.value.hint == (
+            "Set connection.read_only = False; where nothing was begun:"
+            " set default_transaction_read_only = off;"
+        )
+        connection.rollback()
+        connection.read_only = False if is_begun else None
+        connection.execute("set default_transaction_read_only = off")
+        memory.create_bank("b")
+
+        assert [bank.bank_id for bank in memory.banks()] == ["b"]
+
+
+def test_words_that_are_only_begun_find_memories(recall: Recall) -> None:
+    recall.create_bank("graph")
+    first, second = recall.retain("graph", GRAPH)
+    recall.supersede("graph", first.memory_id)
+
+    def found(words: str, **more: Any) -> list[int]:
+        return [one.memory_id for one in recall.find_memories("graph", words, **more)]
+
+    assert found("lea") == [second.memory_id]
+    assert found("lea ") == []
+    assert found("b", is_ended_too=True) == [second.memory_id, first.memory_id]
+    assert found("b", is_ended_too=True, top_k=1) == [second.memory_id]
+    assert found("b", is_ended_too=True, before_id=second.memory_id) == [first.memory_id]
+    assert found("b", entity="Atlas", filter="fact_key is not null") == [second.memory_id]
+    assert found("b", during=(datetime(2026, 5, 1), None)) == []
+    with pytest.raises(BankNotFound):
+        recall.find_memories("none", "b")
+
+
+def test_entities_lead_to_one_another(recall: Recall) -> None:
+    recall.create_bank("graph")
+    first, second = recall.retain("graph", GRAPH)
+
+    ids = {one.name: one.entity_id for one in recall.list_entities("graph")}
+    steps = recall.path("graph", ids["Ana"], ids["Atlas"])
+    edges = recall.neighbourhood("graph", entity_id=ids["Bo"])
+
+    assert [one.name for one in recall.list_entities("graph", top_k=1)] == ["Bo"]
+    assert [one.name for one in recall.list_entities("graph", name="atl")] == ["Atlas"]
+    assert [(one.from_name, one.via, one.to_name, one.memory_id) for one in steps] == [
+        ("Ana", "reports_to", "Bo", first.memory_id),
+        ("Bo", "leads", "Atlas", second.memory_id),
+    ]
+    assert steps[1].why == "Bo leads Atlas: Bo leads Atlas."
+    assert recall.path("graph", ids["Ana"], ids["Atlas"], longest=1) == []
+    assert {one.kind for one in edges} >= {"reports_to", "leads"}
+    assert [one.neighbour_id for one in recall.neighbours("graph", first.memory_id)][:1] == [
+        second.memory_id
+    ]
+    assert recall.memory_details("graph", second.memory_id).relations[0]["kind"] == "leads"
+    counts = recall.memory_counts("graph", basis="said")
+    assert [(one.starts_at.month, one.memories) for one in counts] == [(3, 1), (4, 1)]
+
+
+def test_a_name_in_place_of_an_id_is_named_with_how_to_find_the_id(recall: Recall) -> None:
+    for call in (
+        lambda: recall.path("b", "Ana", 2),  # type: ignore[arg-type]
+        lambda: recall.path("b", 2, "Ana"),  # type: ignore[arg-type]
+        lambda: recall.rename_entity("b", "Ana", "Bo"),  # type: ignore[arg-type]
+        lambda: recall.merge_entities("b", 1, ["Ana"]),  # type: ignore[list-item]
+    ):
+        with pytest.raises(InvalidArgument, match=r"not .*'Ana'") as caught:
+            call()
+        assert caught.value.hint == "query_entities() and list_entities() find the ids of names."
+    with pytest.raises(EntityNotFound):
+        recall.path("b", 123456, 123457)
+
+
+class ZoneOfPytz(tzinfo):
+    """A zone as those of pytz, which is local mean time unless its own methods are called."""
+
+    zone = "Europe/Vienna"
+
+    def utcoffset(self, _: datetime | None) -> timedelta:
+        return timedelta(hours=1, minutes=5)
+
+    def dst(self, _: datetime | None) -> None:
+        return None
+
+    def tzname(self, _: datetime | None) -> str:
+        return "LMT"
+
+
+def test_a_zone_of_pytz_is_the_one_of_its_name(connection: Connection) -> None:
+    recall = Recall(connection, embedder=None, timezone=ZoneOfPytz())
+    recall.create_bank("b")
+
+    [row] = recall.retain("b", [{"text": "Ana left.", "mentioned_at": datetime(2026, 1, 1, 12)}])
+
+    said = recall.get("b", row.memory_id).mentioned_at
+    assert said == datetime(2026, 1, 1, 11, tzinfo=timezone.utc)
 
 
 def test_times_without_a_zone_are_in_the_clients_everywhere(connection: Connection) -> None:

@@ -87,6 +87,15 @@ def test_a_line_may_be_just_a_text(run: Run, tmp_path: Path) -> None:
     assert [memory["text"] for memory in listed] == ["Ben leads Borealis", "Ana leads Atlas"]
 
 
+def test_a_line_to_import_that_is_nested_too_deeply_is_left_out(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "facts.jsonl", "[" * 100_000, {"text": "Ana leads Atlas"})
+
+    code, out, _ = run("import", file, "--bank", "b", "--create", "--no-embed")
+
+    assert code == 1
+    assert out.startswith('imported 1 facts into bank "b"\n  line 1: not JSON: ')
+
+
 def test_the_day_of_storing_is_not_shown_as_when_it_happened(run: Run, bank: str) -> None:
     asked = run("recall", bank, "who leads Borealis?", "--no-embed")
 
@@ -573,6 +582,51 @@ def test_doctor_finds_nothing_bad_in_a_good_place(run: Run, bank: str) -> None:
     assert re.search(r"^ok   server: PostgreSQL 1\d", out, re.MULTILINE)
     assert re.search(r"^ok   pgvector: ", out, re.MULTILINE)
     assert 'bank "b": 2 memories, 0 messages, 0 not counted' in out
+
+
+ODD = "\x1b]0;title\x07\x1b[2J"
+"""Names a terminal and clears it."""
+
+
+def test_no_name_or_value_controls_the_terminal(run: Run, database: str, tmp_path: Path) -> None:
+    bank = f"[/x] {ODD}"
+    with Recall.connect(database, embedder=None) as memory:
+        memory.create_bank(bank)
+        [row] = memory.retain(bank, [{"text": "Ana leads.", "entities": [f"Ana{ODD}"]}])
+    wrong = write(tmp_path / "wrong.jsonl", {"text": "Ana", f"{ODD}": 1})
+
+    said = [
+        run(*words)
+        for words in (
+            ("doctor",),
+            ("recall", ODD, "x", "--no-embed"),
+            ("update", bank, str(row.memory_id), "text=Nobody leads.", "--no-embed"),
+            ("retain", wrong, "--bank", bank, "--no-embed"),
+            ("maintain", bank),
+            ("bank", "list"),
+        )
+    ]
+
+    assert [code for code, *_ in said] == [0, 1, 0, 1, 0, 0]
+    assert 'bank "[/x] ' in said[0][1]
+    assert "no longer said: Ana" in said[2][1]
+    assert not {"\x1b", "\x07"} & {*"".join(out + err for _, out, err in said)}
+
+
+def test_token_vectors_are_printed_as_json(run: Run, bank: str) -> None:
+    run("embed", bank)
+
+    code, out, _ = run("recall", bank, "Atlas", "--no-embed", "--set", "with_tokens=true", "--json")
+
+    assert (code, len(json.loads(out)["hits"][0]["tokens"]) > 10) == (0, True)
+
+
+def test_what_is_no_dsn_is_said_with_how_one_is_written(run: Run) -> None:
+    code, _, said = run("bank", "list", dsn="memory")
+
+    assert code == 1
+    assert 'missing "=" after "memory"' in said
+    assert "hint: Write a DSN: postgresql://user@host/database" in said
 
 
 def test_doctor_names_the_model_that_comes_with_the_driver(run: Run, database: str) -> None:
@@ -1314,6 +1368,14 @@ def test_an_export_goes_into_a_pipe_that_has_a_name(run: Run, bank: str) -> None
         written = pipe.read()
     assert (code, err) == (0, "")
     assert written == run("export", bank)[1]
+
+
+def test_an_export_into_no_directory_names_the_file(run: Run, bank: str, tmp_path: Path) -> None:
+    file = tmp_path / "missing" / "out.jsonl"
+
+    code, _, said = run("export", bank, str(file))
+
+    assert (code, said) == (1, f"error: {file}: No such file or directory\n")
 
 
 def test_an_export_that_fails_leaves_the_former_file(

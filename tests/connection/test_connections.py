@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -385,6 +386,24 @@ def test_a_busy_pool_is_named_in_one_warning(
 def test_a_pool_has_a_size(database: str, size: Any) -> None:
     with pytest.raises(InvalidArgument, match="pool_size must be"):
         Recall.connect(database, pool_size=size)
+
+
+@pytest.mark.parametrize("pool_size", [None, 1])
+def test_what_a_refused_client_had_opened_is_closed(
+    database: str, admin: Connection, pool_size: int | None
+) -> None:
+    dsn = make_conninfo(database, application_name="refused")
+    given: dict[str, Any] = {"timezone": "Mars/Olympus", "pool_size": pool_size}
+
+    async def body() -> None:
+        await AsyncRecall.connect(dsn, **given)
+
+    for connect in (lambda: Recall.connect(dsn, **given), lambda: asyncio.run(body())):
+        with pytest.raises(InvalidArgument) as caught:
+            connect()
+        frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+        [source] = [one.f_locals["source"] for one in frames if one.f_code.co_name == "connect"]
+        assert source.closed
 
 
 def test_without_the_package_the_extra_is_named(

@@ -208,6 +208,14 @@ def test_ids_the_bank_does_not_hold_are_named_and_count_as_not_found(misled: Rec
     assert score(found, "lexical").recall.mean == 0.5
 
 
+def test_an_id_of_more_digits_than_python_reads_is_one_that_the_bank_does_not_hold(
+    misled: Recall,
+) -> None:
+    rows = [{"question": THINGS[1], "relevant": ["thing.1", "9" * 5000]}]
+
+    assert evaluate(misled, "b", judged_questions(rows)).unknown_ids == ("9" * 5000,)
+
+
 def test_questions_without_an_answer_are_left_out_and_counted(misled: Recall) -> None:
     rows = [*ROWS[:2], {"question": "Who is nobody?", "relevant": []}]
 
@@ -506,6 +514,7 @@ def test_a_bad_line_is_named_with_file_and_line(
         ("q2 no tab", "q1 0 a 1", "topics.tsv, line 2: there is no tab and question"),
         ("q2\ttext", "q1 0 a", "qrels.txt, line 2: 3 fields, not 4"),
         ("q2\ttext", "q1 0 a x", 'qrels.txt, line 2: the grade "x" is not a number'),
+        ("q2\ttext", "q1 0 a --3", 'qrels.txt, line 2: the grade "--3" is not a number'),
         ("q2\ttext", "q3 0 a 1", 'topics.tsv has no question "q3"'),
     ],
 )

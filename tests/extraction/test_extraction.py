@@ -33,6 +33,7 @@ jsonschema = pytest.importorskip("jsonschema")
 
 WEST = timezone(timedelta(hours=-5))
 SENT = "2026-03-05T12:00:00Z"
+DAY_BEFORE = datetime(2026, 3, 4, tzinfo=timezone.utc)
 TALK = [
     {"session": "s1", "speaker": "Ana", "text": "Hi!", "sent_at": SENT},
     {
@@ -398,6 +399,47 @@ def test_an_extractor_may_be_async(memory: Recall) -> None:
     done = memory.retain_conversation("b", TALK, extract=extract)
 
     assert (len(done.facts), done.failures) == (2, [])
+
+
+@pytest.mark.parametrize("found", ["Mel was in Porto.", {"text": "Mel was in Porto."}])
+def test_an_extractor_may_return_a_single_fact(memory: Recall, found: Any) -> None:
+    done = memory.retain_conversation("b", TALK[1:2], extract=lambda _: found)
+
+    assert [memory.get("b", row.memory_id).text for row in done.facts] == ["Mel was in Porto."]
+    assert done.failures == []
+
+
+def test_an_object_around_the_facts_is_no_fact(memory: Recall) -> None:
+    answer: Any = {"facts": [{"text": "Mel was in Porto."}]}
+
+    done = memory.retain_conversation("b", TALK[1:2], extract=lambda _: answer)
+
+    [failure] = done.failures
+    assert (done.facts, failure.fact is not None and "facts" in failure.fact) == ([], True)
+
+
+@pytest.mark.parametrize(
+    "sent_at",
+    [
+        "2026-03-05 13:00 Europe/Vienna",
+        "2026-03-05 12:00 UTC",
+        "2026-03-05 12:00:00+00",
+        "2026-03-05T13:00:00.5+0100",
+        "2026-03-05T12:00:00.123456789Z",
+    ],
+)
+def test_a_time_is_read_however_the_database_takes_it(memory: Recall, sent_at: str) -> None:
+    done = memory.retain_conversation(
+        "b", [{**TALK[1], "sent_at": sent_at}], extract=RuleExtractor()
+    )
+
+    [fact] = done.facts
+    found = memory.get("b", fact.memory_id)
+    assert found.occurred is not None
+    assert found.occurred[0] is not None
+    assert found.occurred[0] - DAY_BEFORE in (timedelta(0), timedelta(hours=-1))  # in its zone
+    assert found.mentioned_at is not None
+    assert found.mentioned_at.replace(microsecond=0) == DAY_BEFORE + timedelta(hours=36)
 
 
 def test_any_function_extracts_a_session_at_a_time(memory: Recall) -> None:

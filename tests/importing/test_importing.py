@@ -142,6 +142,7 @@ def test_what_does_not_fit_is_reported_and_not_in_the_way(database: str) -> None
     [
         (b"", "csv", "the CSV file has no header"),
         (b"text\n\xff\xfe\n", "csv", "is not CSV in UTF-8"),
+        (b"text,tags,text\na,b,c\n", "csv", 'has the column "text" twice'),
         (b"text\nx\n", "parquet", "the file is not Parquet"),
     ],
 )

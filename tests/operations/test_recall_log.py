@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
@@ -99,6 +100,38 @@ def test_what_was_left_out_is_logged_and_no_text_of_the_question(
         ).fetchall()
     assert left_out == ["embedder"]
     assert "4711" not in text
+
+
+def test_samples_of_a_dropped_bank_do_not_take_others_along(memory: Recall, database: str) -> None:
+    memory.create_bank("a", settings={"log_share": 1})
+    for bank in ("a", "b"):
+        memory.recall(bank, "Who leads Atlas?")
+    memory.drop_bank("a")
+
+    memory.close()
+
+    assert [row[0] for row in logged(database)] == ["b"]
+
+
+def test_a_client_that_is_closed_waits_for_what_is_being_written(
+    memory: Recall, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recall_log_writer, "SECONDS", 0.1)
+    waits = "select from pg_locks where relation = 'pgrecall.recall_log'::regclass and not granted"
+    with psycopg.connect(database) as connection:
+        connection.execute("lock table pgrecall.recall_log")
+        memory.recall("b", "Who leads Atlas?")
+        deadline = time.monotonic() + 30
+        while not rows(connection, waits):
+            assert time.monotonic() < deadline, "it does not wait"
+        assert memory._log is not None
+        writing = memory._log._thread
+
+    memory.close()
+
+    assert writing is not None
+    assert not writing.is_alive()
+    assert len(logged(database)) == 1
 
 
 def test_a_log_that_cannot_be_written_fails_no_recall(memory: Recall, database: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -748,6 +749,34 @@ def test_a_new_text_is_embedded_and_found(recall: Recall, connection: Connection
     vectors = "select model, kind from pgrecall.embedding where memory_id = %s"
     assert rows(connection, vectors, new.memory_id) == [("toy", "text")]
     assert [m.valid_to for m in recall.list_memories("b", is_ended_too=True)].count(None) == 4
+
+
+def test_the_same_text_again_is_neither_embedded_nor_a_new_version(connection: Connection) -> None:
+    embedded: list[str] = []
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        return toy_embed(texts)
+
+    memory = Recall(connection, embedder=embed, model="toy")
+    memory.create_bank("b")
+    [old] = memory.retain("b", ["Bo drinks tea"])
+    del embedded[:]
+
+    same = memory.update("b", old.memory_id, text="Bo drinks tea")
+    tagged = memory.update("b", old.memory_id, text="Bo drinks tea", tags=["drink"])
+    asked = memory.update(
+        "b", tagged.memory_id, text="Bo drinks tea", questions=[{"text": "Who drinks?"}]
+    )
+
+    assert same.memory_id == old.memory_id
+    assert [one.memory_id for one in memory.history("b", asked.memory_id)] == [
+        old.memory_id,
+        tagged.memory_id,
+        asked.memory_id,
+    ]
+    assert embedded == ["Who drinks?"]
+    assert memory.embed_pending("b") == 0
 
 
 def test_an_update_names_what_it_does_not_know(recall: Recall, connection: Connection) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
-from pgrecall.adapters import missing
+from pgrecall.adapters import checked, missing
 
 try:
     from agno.knowledge.document import Document
@@ -48,7 +48,7 @@ class PgrecallKnowledge:
             options: Further arguments of every recall, such as min_relevance=0.2.
 
         """
-        self._memory = memory
+        self._memory = checked(memory, Recall)
         self._bank = bank
         self._max_tokens = max_tokens
         self._may_retain = may_retain

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import Any
 
-from pgrecall.adapters import LONGEST, missing
+from pgrecall.adapters import LONGEST, checked, missing
 
 try:
     from google.adk.memory import BaseMemoryService
@@ -36,7 +36,7 @@ class PgrecallMemoryService(BaseMemoryService):
             top_k: Maximum number of memories in an answer.
 
         """
-        self._memory = memory
+        self._memory = checked(memory, AsyncRecall)
         self._top_k = top_k
 
     async def add_session_to_memory(self, session: Any) -> None:

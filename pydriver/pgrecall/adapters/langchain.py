@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pgrecall.adapters import missing, sources
+from pgrecall.adapters import checked, missing, sources
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -14,6 +14,7 @@ try:
     from langchain_core.embeddings import Embeddings
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.vectorstores import VectorStore
+    from pydantic import field_validator
 except ImportError as error:
     raise missing("langchain", error) from error
 
@@ -43,6 +44,11 @@ class PgrecallRetriever(BaseRetriever):
     k: int = 10
     options: dict[str, Any] = {}  # noqa: RUF012  pydantic copies it
 
+    @field_validator("memory")
+    @classmethod
+    def _check(cls, memory: Any) -> Any:
+        return checked(memory, Recall)
+
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
@@ -66,7 +72,7 @@ class PgrecallVectorStore(VectorStore):
             bank: Name of an existing bank.
 
         """
-        self.memory = memory
+        self.memory = checked(memory, Recall)
         self.bank = bank
 
     @classmethod
@@ -187,10 +193,8 @@ class PgrecallVectorStore(VectorStore):
         hits = self.memory.recall(self.bank, query, top_k=k, **kwargs)
         return [(_document(hit), hit.relevance) for hit in hits]
 
-    def _similarity_search_with_relevance_scores(
-        self, query: str, k: int = 4, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
-        return self.similarity_search_with_score(query, k, **kwargs)
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        return float  # scores are relevances
 
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, **kwargs: Any
@@ -219,6 +223,28 @@ class PgrecallVectorStore(VectorStore):
 
         """
         return self.similarity_search(query, k, diversity=1 - lambda_mult, **kwargs)
+
+    def max_marginal_relevance_search_by_vector(
+        self,
+        embedding: list[float],
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Find documents near an embedding that differ from one another.
+
+        Args:
+            embedding: An embedding of the bank's model.
+            k: As for max_marginal_relevance_search().
+            fetch_k: Likewise.
+            lambda_mult: Likewise.
+            kwargs: As for similarity_search().
+
+        """
+        return self.max_marginal_relevance_search(
+            "", k, fetch_k, lambda_mult, embedding=embedding, **kwargs
+        )
 
 
 def embedder_of(embedding: Embeddings, model: str | None = None) -> FunctionEmbedder:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from pgrecall.adapters import LONGEST, missing, sources
+from pgrecall.adapters import LONGEST, checked, missing, sources
 
 try:
     from langgraph.store.base import (
@@ -51,7 +51,7 @@ class PgrecallStore(BaseStore):
             fields: Paths of the fields to search. Default: all.
 
         """
-        self.memory = memory
+        self.memory = checked(memory, Recall)
         self.bank = bank
         self.fields = [*fields]
 
@@ -116,7 +116,7 @@ class PgrecallStore(BaseStore):
     def _search(self, op: SearchOp) -> list[SearchItem]:
         conditions = [_within(op.namespace_prefix), *of_mapping(op.filter or {}, "metadata.value")]
         top_k = op.limit + op.offset
-        if op.query:
+        if op.query and op.query.strip():
             condition = all_of([*conditions, ["=", "metadata.is_indexed", "true"]])
             hits = self.memory.recall(
                 self.bank, op.query, filter=condition, top_k=top_k, similarity_floor=-1.0

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from pgrecall.adapters import missing
+from pgrecall.adapters import checked, missing
 
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr
@@ -61,7 +61,7 @@ class PgrecallRetriever(BaseRetriever):
 
         """
         super().__init__()
-        self._memory = memory
+        self._memory = checked(memory, Recall)
         self._bank = bank
         self._options = {"top_k": top_k, **options}
 
@@ -98,7 +98,7 @@ class PgrecallVectorStore(BasePydanticVectorStore):
 
         """
         super().__init__()
-        self._memory = memory
+        self._memory = checked(memory, Recall)
         self._bank = bank
 
     @property
@@ -198,7 +198,7 @@ class PgrecallVectorStore(BasePydanticVectorStore):
 
         """
         condition = _condition(query.node_ids, query.filters)
-        if query.doc_ids:
+        if query.doc_ids is not None:  # an empty list means none of them, unlike node_ids
             documents: Condition = ["in", "source_id", [*query.doc_ids]]
             condition = documents if condition is None else ["and", condition, documents]
         if query.query_embedding is not None and query.mode not in _BY_WORDS:
@@ -236,6 +236,25 @@ class PgrecallVectorStore(BasePydanticVectorStore):
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Run query() on another thread."""
         return await asyncio.to_thread(self.query, query, **kwargs)
+
+    async def aget_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
+    ) -> list[BaseNode]:
+        """Run get_nodes() on another thread."""
+        return await asyncio.to_thread(self.get_nodes, node_ids, filters)
+
+    async def adelete_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **delete_kwargs: Any,
+    ) -> None:
+        """Run delete_nodes() on another thread."""
+        await asyncio.to_thread(self.delete_nodes, node_ids, filters)
+
+    async def aclear(self) -> None:
+        """Run clear() on another thread."""
+        await asyncio.to_thread(self.clear)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Run delete() on another thread."""

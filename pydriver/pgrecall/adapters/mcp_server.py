@@ -5,6 +5,7 @@ The bank is chosen when the server starts; no tool takes another.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from functools import wraps
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from pgrecall.aio import AsyncRecall
     from pgrecall.retaining.facts import Fact
     from pgrecall.rows import Memory
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 IS_FIRST = MCPServer.__name__ == "FastMCP"
@@ -295,6 +298,7 @@ def _refusing(function: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[
         except RecallError as error:
             raise ToolError(str(error)) from error
         except psycopg.Error as error:
+            logger.error("%s failed: %s", function.__name__, error)
             raise ToolError("the memory is not available now; see the server's log") from error
 
     return tool

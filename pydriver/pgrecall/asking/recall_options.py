@@ -40,7 +40,7 @@ class RecallOptions(SqlOptions, total=False):
         reference_time: The moment of asking, which "yesterday" counts back from. Default: now.
         rerank: Whether to rerank. Default: True if the client has a reranker. Hits that prefer or
             diversity orders are not reranked.
-        candidates: How many of the best hits to rerank, at least 1. Default: 40. A cross-encoder
+        candidates: How many of the best hits to rerank, 1 to 1000. Default: 40. A cross-encoder
             stops when the first places are settled, after at least 12 hits, or 36 if 20 are
             returned.
         rerank_mode: "blend" the reranker's order with the fused one (default), or "replace" that.

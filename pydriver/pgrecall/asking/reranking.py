@@ -32,6 +32,7 @@ from pgrecall.options import TOP_K
 from pgrecall.rows import Degradation, Hit, Period, Reranked
 from pgrecall.settings import Settings
 
+_MOST = 1000  # rows of a recall
 _SLOW = "Allow more time with rerank_seconds=..., or ask for fewer candidates=..."
 _CROWDED = (
     "All callers in a process share its models. Use several processes, let a server rerank"
@@ -77,15 +78,23 @@ class Reranking:
             is_known = isinstance(skip, Integral) and isinstance(top_k, Integral)
             if is_known and skip >= self._candidates:
                 self.reranker = None  # what lies behind the candidates keeps the fused order
-            elif is_known and skip >= 0 and top_k >= 1:  # the page is cut from the reranked order
+            elif is_known and skip >= 0 and 1 <= top_k <= _MOST:
+                # The page is cut from the reranked order.
+                if skip + top_k > _MOST:
+                    raise InvalidArgument(
+                        f"skip + top_k is {skip + top_k}, more than {_MOST}, from which a reranked"
+                        " page is cut",
+                        hint="Ask for fewer, or pass rerank=False.",
+                    )
                 given.pop("skip", None)
                 given["top_k"] = max(skip + top_k, self._candidates)
                 self.page = slice(skip, skip + top_k)
 
     def _check(self) -> None:
-        if self._candidates < 1:
+        if not 1 <= self._candidates <= _MOST:
+            limit = "not 1 or more" if self._candidates < 1 else f"more than {_MOST}"
             raise InvalidArgument(
-                f"candidates is {self._candidates}, not 1 or more",
+                f"candidates is {self._candidates}, {limit}",
                 hint="Pass rerank=False to rerank none.",
             )
         if self._mode not in MODES:

@@ -1,4 +1,4 @@
-"""Browsing memories: search while typing, counts, entities, the graph."""
+"""Browsing: counts, entities, the graph."""
 
 from __future__ import annotations
 
@@ -9,54 +9,30 @@ from typing import Any
 from psycopg.rows import tuple_row
 
 from pgrecall.calls.call import Call, call_record, call_records, single
-from pgrecall.calls.memories import call_memories
-from pgrecall.calls.values import filter_text, listed, to_range
+from pgrecall.calls.values import filter_text, listed
 from pgrecall.rows import (
     GraphEdge,
     ListedEntity,
-    Memory,
     MemoryCount,
     MemoryDetail,
     Neighbour,
-    Period,
 )
 
 
-def find_memories(
-    bank: str,
-    words: str,
-    *,
-    filter: str | None,
-    fact_types: Sequence[str] | None,
-    during: Period | None,
-    entity: str | None,
-    is_ended_too: bool,
-    before_id: int | None,
-    top_k: int,
-) -> Call[Memory, list[Memory]]:
-    """Return a page of the memories with these words; the last word may be incomplete."""
-    needed: dict[str, object] = {"bank": bank, "words": words}
-    needed |= {"as_of": None} if is_ended_too else {}
-    return call_memories(
-        "find_memories",
-        needed,
-        filter=filter_text(filter),
-        fact_types=listed(fact_types),
-        during=to_range(during),
-        entity=entity,
-        before_id=before_id,
-        top_k=top_k,
-    )
-
-
 def memory_counts(
-    bank: str, *, unit: str, basis: str, filter: str | None
+    bank: str,
+    *,
+    unit: str | None = None,
+    basis: str | None = None,
+    filter: str | Sequence[object] | None = None,
 ) -> Call[MemoryCount, list[MemoryCount]]:
     """Count memories by time and type."""
     return call_records(
         MemoryCount,
         "memory_counts",
-        {"bank": bank, "unit": unit, "basis": basis},
+        {"bank": bank},
+        unit=unit,
+        basis=basis,
         filter=filter_text(filter),
     )
 
@@ -77,7 +53,7 @@ def list_entities(
         {"bank": bank},
         name=name,
         kind=kind,
-        entity_ids=None if entity_ids is None else list(entity_ids),
+        entity_ids=listed(entity_ids),
         before_id=before_id,
         top_k=top_k,
     )
@@ -88,30 +64,32 @@ def memory_details(bank: str, memory_id: int) -> Call[MemoryDetail, MemoryDetail
     return call_record(MemoryDetail, "memory_details", {"bank": bank, "memory_id": memory_id})
 
 
-def neighbours(bank: str, memory_id: int, *, top_k: int) -> Call[Neighbour, list[Neighbour]]:
+def neighbours(bank: str, memory_id: int, *, top_k: int | None) -> Call[Neighbour, list[Neighbour]]:
     """Return the neighbours of a memory in the graph."""
     return call_records(
-        Neighbour, "neighbours", {"bank": bank, "memory_id": memory_id, "top_k": top_k}
+        Neighbour, "neighbours", {"bank": bank, "memory_id": memory_id}, top_k=top_k
     )
 
 
 def neighbourhood(
     bank: str,
     *,
-    entity_id: int | None,
-    memory_id: int | None,
-    hops: int,
-    as_of: datetime | None,
-    top_k: int,
+    entity_id: int | None = None,
+    memory_id: int | None = None,
+    hops: int | None = None,
+    as_of: datetime | None = None,
+    top_k: int | None = None,
 ) -> Call[GraphEdge, list[GraphEdge]]:
     """Return the graph around an entity or a memory."""
     return call_records(
         GraphEdge,
         "neighbourhood",
-        {"bank": bank, "hops": hops, "top_k": top_k},
+        {"bank": bank},
         entity_id=entity_id,
         memory_id=memory_id,
+        hops=hops,
         as_of=as_of,
+        top_k=top_k,
     )
 
 

@@ -1,4 +1,4 @@
-"""Entities: named by a query, merged, split, renamed."""
+"""Entities: named by a query, joined by a path, merged, split, renamed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,24 @@ from typing import Any
 
 from pgrecall.calls.call import Call, call_command, call_records, call_value
 from pgrecall.calls.values import listed
-from pgrecall.rows import DuplicateEntities, QueryEntity
+from pgrecall.rows import DuplicateEntities, PathStep, QueryEntity
 
 
 def query_entities(bank: str, query: str) -> Call[QueryEntity, list[QueryEntity]]:
     """List the entities that a query names."""
     return call_records(QueryEntity, "query_entities", {"bank": bank, "query": query})
+
+
+def path(
+    bank: str, entity_a: int, entity_b: int, *, longest: int | None
+) -> Call[PathStep, list[PathStep]]:
+    """Return a shortest path between two entities."""
+    return call_records(
+        PathStep,
+        "path",
+        {"bank": bank, "entity_a": entity_a, "entity_b": entity_b},
+        longest=longest,
+    )
 
 
 def merge_entities(bank: str, entity_id: int, others: Iterable[int]) -> Call[int, int]:

@@ -91,13 +91,40 @@ def list_memories(
 ) -> Call[Memory, list[Memory]]:
     """Return a page of the memories that meet conditions."""
     check_given(is_ended_too=is_ended_too)
-    needed: dict[str, object] = {"bank": bank} | ({"as_of": None} if is_ended_too else {})
     return call_memories(
         "list_memories",
-        needed,
+        {"bank": bank} | ({"as_of": None} if is_ended_too else {}),
         filter=filter_text(filter),
         fact_types=listed(fact_types),
         tags=listed(tags),
+        during=to_range(during),
+        entity=entity,
+        as_of=as_of,
+        before_id=before_id,
+        top_k=top_k,
+    )
+
+
+def find_memories(
+    bank: str,
+    words: str,
+    *,
+    filter: str | Sequence[object] | None,
+    fact_types: Sequence[str] | None,
+    during: Period | None,
+    entity: str | None,
+    as_of: datetime | None,
+    is_ended_too: bool,
+    before_id: int | None,
+    top_k: int | None,
+) -> Call[Memory, list[Memory]]:
+    """Return a page of the memories with these words; the last word may be incomplete."""
+    check_given(is_ended_too=is_ended_too)
+    return call_memories(
+        "find_memories",
+        {"bank": bank, "words": words} | ({"as_of": None} if is_ended_too else {}),
+        filter=filter_text(filter),
+        fact_types=listed(fact_types),
         during=to_range(during),
         entity=entity,
         as_of=as_of,

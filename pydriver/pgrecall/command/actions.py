@@ -629,8 +629,8 @@ def show_findings(findings: list[checks.Finding], console: Console) -> None:
     """Print findings, each with what to do about it."""
     marks = {"good": "[green]ok[/]  ", "warning": "[yellow]warn[/]", "bad": "[red]bad[/] "}
     for finding in findings:
-        console.print(f"{marks[finding.status]} {finding.about}: ", end="")
-        console.print(finding.found, markup=False)
+        console.print(marks[finding.status], end=" ")
+        console.print(f"{finding.about}: {finding.found}", markup=False)
         if finding.advice:
             console.print(f"     {finding.advice}", style="dim", markup=False)
 

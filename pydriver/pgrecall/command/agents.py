@@ -148,7 +148,10 @@ def hook(options: SimpleNamespace, console: Console) -> int:
                 _bank_of(options), prompt, min_relevance=HOOK_CONFIDENCE, timeout=options.timeout
             )
         text = report.prompt(max_tokens=options.max_tokens) if report.hits else None
-    except (ValueError, LookupError, TypeError, RecallError, psycopg.Error, OSError) as error:
+    except (
+        *(ValueError, LookupError, TypeError, RecursionError),  # of the prompt
+        *(RecallError, psycopg.Error, OSError),
+    ) as error:
         print(f"pgrecall: no memories, {error}", file=sys.stderr)
         return 0
     if text is not None:
@@ -286,7 +289,7 @@ def _not_found(program: str) -> str:
 
 def _safe_dsn(dsn: str) -> str:
     """Refuse to write a password to files of a project, which are shared."""
-    if "password" in conninfo_to_dict(dsn):
+    if any("password" in name or "secret" in name for name in conninfo_to_dict(dsn)):
         raise InvalidArgument(
             "the DSN has a password, and the files of a project are shared",
             hint="Put the password into ~/.pgpass, or the whole DSN into PGRECALL_DSN, and leave it"

@@ -720,7 +720,7 @@ Command(
     ),
     option(
         "--directory",
-        type=click.Path(path_type=Path),
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
         default=Path(),
         metavar="PATH",
         help="Directory of the project; the current one.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from rich.console import Console
-from rich.text import Text
 
 from pgrecall.client import Recall
 from pgrecall.command import render
@@ -52,7 +51,7 @@ def update(options: SimpleNamespace, console: Console) -> int:
     found = [new if memory.memory_id == new.memory_id else memory for memory in former]
     code = print_rows(options, console, found, render.memories_table)
     if not options.json and (ended := [*new.ended_entities, *new.ended_relations]):
-        console.print(Text(f"no longer said: {'; '.join(ended)}"))
+        console.print(f"no longer said: {'; '.join(ended)}", markup=False)
     return code
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timezone, tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -24,6 +24,7 @@ from pgrecall.evaluation.measure import (
     Ranking,
 )
 from pgrecall.evaluation.tuning import Gain, Tuning
+from pgrecall.inference.late_interaction import tokens_text
 from pgrecall.rows import (
     ArmReport,
     Bank,
@@ -39,7 +40,7 @@ from pgrecall.rows import (
     RecallTimes,
     Timings,
 )
-from pgrecall.wording import line, path, size
+from pgrecall.wording import line, path, plain, size
 
 if TYPE_CHECKING:
     from pgrecall.cluster.shards import ShardStatus
@@ -48,9 +49,17 @@ WIDTH = 100
 _IDS = ("superseded_by", "conflicts_with", "variant_of")
 
 
+class _Console(Console):
+    """A console on which no text of a memory, a name or a file controls the terminal."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print objects; control characters of texts become spaces. Cells of tables are lines."""
+        super().print(*(plain(one) if isinstance(one, str) else one for one in objects), **options)
+
+
 def make_console(*, stderr: bool = False) -> Console:
     """Return a console of at most 100 columns."""
-    console = Console(stderr=stderr, highlight=False)
+    console = _Console(stderr=stderr, highlight=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     return console
 
@@ -309,7 +318,7 @@ def shard_banks_table(banks: Iterable[tuple[str, str]]) -> Table:
     """Make a table of banks and their shards."""
     table = _table("bank", "shard")
     for bank, shard in banks:
-        table.add_row(Text(bank), shard)
+        table.add_row(Text(line(bank)), shard)
     return table
 
 
@@ -432,6 +441,8 @@ def _jsonable(value: object, name: str = "") -> object:
         return value.isoformat()
     if isinstance(value, tzinfo):
         return str(value)
+    if isinstance(value, bytes):
+        return tokens_text(value)
     if isinstance(value, Mapping):
         if name == "via" and "facts" in value:
             value = {**value, "facts": [str(fact) for fact in value["facts"]]}

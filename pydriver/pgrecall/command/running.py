@@ -83,7 +83,11 @@ def written_whole(path: Path) -> Iterator[TextIO]:
     mode = target.stat().st_mode & 0o777 if target.exists() else None
 
     def made(name: str, flags: int) -> int:  # nobody reads it who may not read the other
-        return os.open(name, flags, 0o666 if mode is None else mode)
+        try:
+            return os.open(name, flags, 0o666 if mode is None else mode)
+        except OSError as error:
+            error.filename = str(path)  # as it was asked for
+            raise
 
     try:
         with open(beside, "w", encoding="utf-8", newline="\n", opener=made) as out:
@@ -139,7 +143,12 @@ def run(action: str, options: SimpleNamespace) -> int:
                 f"cannot reach the server: {str(error).strip()}",
                 f"Check --dsn and {DSN_VARIABLE}; without either the embedded server is used.",
             )
-        return fail(error.diag.message_primary or str(error), error.diag.message_hint)
+        is_dsn = isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None
+        hint = "Write a DSN: postgresql://user@host/database, or: host=... dbname=..."
+        return fail(
+            (error.diag.message_primary or str(error)).strip(),
+            hint if is_dsn else error.diag.message_hint,
+        )
     except BrokenPipeError:  # closed pipe, as in: pgrecall ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

@@ -158,7 +158,7 @@ def _export_header(file: BinaryIO) -> dict[str, object] | None:
     file.seek(0)
     try:
         first = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     is_row = isinstance(first, dict) and first.keys() - {"rows"} == {"table", "row"}
     return first if is_row else None

@@ -9,9 +9,12 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import groupby
+from operator import itemgetter
 from threading import Event, Lock, Thread
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -23,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 SECONDS = 5.0
 MOST = 1000
+_BANK = itemgetter(0)
 
 
 class RecallLogWriter:
@@ -68,15 +72,31 @@ class RecallLogWriter:
             thread.join(2 * SECONDS)
 
     def _work(self) -> None:
-        self._is_closed.wait(SECONDS)
-        with self._lock:
-            samples = sorted(self._samples, key=lambda sample: sample[0])
-            self._samples.clear()
-            self._thread = None
-        try:
-            with psycopg.connect(self._dsn, autocommit=True) as connection:
-                for bank, part in groupby(samples, key=lambda sample: sample[0]):
-                    call = calls.operations.log_recalls(bank, [sample for _, sample in part])
-                    connection.execute(call.sql.encode(), call.parameters, prepare=False)
-        except psycopg.Error as error:
-            logger.debug("%d samples of recalls were not written: %s", len(samples), error)
+        """Write what has come since, until nothing has."""
+        while True:
+            self._is_closed.wait(SECONDS)
+            with self._lock:
+                samples = sorted(self._samples, key=_BANK)
+                self._samples.clear()
+                if not samples:
+                    self._thread = None
+                    return
+            try:
+                with psycopg.connect(self._dsn, autocommit=True) as connection:
+                    for bank, part in groupby(samples, key=_BANK):
+                        _write(connection, bank, [sample for _, sample in part])
+            except psycopg.Error as error:
+                logger.debug("%d samples of recalls were not written: %s", len(samples), error)
+
+
+def _write(
+    connection: psycopg.Connection[Any], bank: str, samples: Sequence[Mapping[str, object]]
+) -> None:
+    """Write the samples of a bank, unless it was dropped or the role may not."""
+    call = calls.operations.log_recalls(bank, samples)
+    try:
+        connection.execute(call.sql.encode(), call.parameters, prepare=False)
+    except psycopg.Error as error:
+        if connection.closed:
+            raise
+        logger.debug("%d samples of bank %s were not written: %s", len(samples), bank, error)

@@ -176,7 +176,7 @@ def bank(asked: Asked) -> Page:
     memory, name = asked.memory, asked.bank
     statistics = memory.bank_statistics(name)
     unit = asked.choice("unit", ("month", *UNITS))
-    counts = memory._run(browsing.memory_counts(name, unit=unit, basis="said", filter=None))
+    counts = memory.memory_counts(name, unit=unit, basis="said")
     options = memory.bank_options(name)
     found = next((one for one in memory.banks() if one.bank_id == name), None)
     types: dict[str, list[int]] = defaultdict(lambda: [0, 0])
@@ -196,7 +196,7 @@ def bank(asked: Asked) -> Page:
             "alike": memory.vocabulary_drift(name),
             "settings": explain.changed(memory.recall_options(), options),
             "reembedding": memory.reembed_status(name),
-            "entities": memory._run(browsing.list_entities(name, top_k=8)),
+            "entities": memory.list_entities(name, top_k=8),
             "latest": memory.list_memories(name, top_k=5),
         },
     )
@@ -218,7 +218,7 @@ def facts(asked: Asked) -> Page:
         "top_k": ON_A_PAGE + 1,
     }
     if words:
-        found = asked.memory._run(browsing.find_memories(asked.bank, words, **kept))
+        found = asked.memory.find_memories(asked.bank, words, **kept)
     else:
         found = asked.memory.list_memories(asked.bank, **kept)
     return Page(
@@ -243,9 +243,9 @@ def fact(asked: Asked) -> Page:
         "fact.html",
         {
             "fact": found,
-            "details": memory._run(browsing.memory_details(name, memory_id)),
+            "details": memory.memory_details(name, memory_id),
             "history": memory.history(name, memory_id),
-            "neighbours": memory._run(browsing.neighbours(name, memory_id, top_k=30)),
+            "neighbours": memory.neighbours(name, memory_id, top_k=30),
             "now": datetime.now(timezone.utc),
         },
     )
@@ -254,14 +254,12 @@ def fact(asked: Asked) -> Page:
 def entities(asked: Asked) -> Page:
     """List entities, and pairs that may be duplicates."""
     name, before = asked.text("name"), asked.whole("before")
-    found = asked.memory._run(
-        browsing.list_entities(
-            asked.bank,
-            name=name,
-            kind=asked.text("kind"),
-            before_id=before,
-            top_k=ON_A_PAGE + 1,
-        )
+    found = asked.memory.list_entities(
+        asked.bank,
+        name=name,
+        kind=asked.text("kind"),
+        before_id=before,
+        top_k=ON_A_PAGE + 1,
     )
     is_first = name is None and before is None
     return Page(
@@ -279,16 +277,12 @@ def entities(asked: Asked) -> Page:
 def entity(asked: Asked) -> Page:
     """Show one entity."""
     entity_id = asked.whole("id") or 0
-    found = asked.memory._run(browsing.list_entities(asked.bank, entity_ids=[entity_id]))
+    found = asked.memory.list_entities(asked.bank, entity_ids=[entity_id])
     if not found:
         raise EntityNotFound(
             f'bank "{asked.bank}" has no entity {entity_id}', hint="It may have been merged."
         )
-    edges = asked.memory._run(
-        browsing.neighbourhood(
-            asked.bank, entity_id=entity_id, memory_id=None, hops=1, as_of=None, top_k=150
-        )
-    )
+    edges = asked.memory.neighbourhood(asked.bank, entity_id=entity_id)
     mentioning = [edge for edge in edges if edge.from_kind == "memory"]
     return Page(
         "entity.html",
@@ -306,9 +300,7 @@ def graph(asked: Asked) -> Page:
     begin = _begin(asked)
     nodes = _nodes(edges)
     # The slider covers the time from the first fact to the last.
-    counts = asked.memory._run(
-        browsing.memory_counts(asked.bank, unit="month", basis="said", filter=None)
-    )
+    counts = asked.memory.memory_counts(asked.bank, basis="said")
     return Page(
         "graph.html",
         {
@@ -395,13 +387,13 @@ def _begin(asked: Asked) -> tuple[str, int] | None:
         if key is not None:
             return kind, key
     if name := asked.text("name"):
-        named = asked.memory._run(browsing.list_entities(asked.bank, name=name, top_k=1))
+        named = asked.memory.list_entities(asked.bank, name=name, top_k=1)
         if not named:
             raise EntityNotFound(
                 f'no entity has a name with "{name}" in it', hint="The page Entities lists them."
             )
         return "entity", named[0].entity_id
-    largest = asked.memory._run(browsing.list_entities(asked.bank, top_k=1))
+    largest = asked.memory.list_entities(asked.bank, top_k=1)
     return ("entity", largest[0].entity_id) if largest else None
 
 
@@ -413,15 +405,13 @@ def _edges(asked: Asked) -> list[GraphEdge]:
     until = asked.moment("as_of")
     if until is not None and until.hour == until.minute == 0:
         until += timedelta(days=1)
-    return asked.memory._run(
-        browsing.neighbourhood(
-            asked.bank,
-            entity_id=key if kind == "entity" else None,
-            memory_id=key if kind == "memory" else None,
-            hops=int(asked.choice("hops", ("1", "2", "3"))),
-            as_of=until,
-            top_k=200,
-        )
+    return asked.memory.neighbourhood(
+        asked.bank,
+        entity_id=key if kind == "entity" else None,
+        memory_id=key if kind == "memory" else None,
+        hops=int(asked.choice("hops", ("1", "2", "3"))),
+        as_of=until,
+        top_k=200,
     )
 
 
@@ -434,9 +424,7 @@ def timeline(asked: Asked) -> Page:
     if entity:
         named = "entity = '{}'".format(entity.replace("'", "''"))
         condition = f"({condition}) and {named}" if condition else named
-    counts = asked.memory._run(
-        browsing.memory_counts(asked.bank, unit=unit, basis=basis, filter=condition)
-    )
+    counts = asked.memory.memory_counts(asked.bank, unit=unit, basis=basis, filter=condition)
     during = asked.during()
     if during is None and counts:
         during = (counts[-1].starts_at, None)
@@ -704,7 +692,9 @@ def merge(asked: Asked) -> Moved:
 
 def split(asked: Asked) -> Moved:
     """Move the selected facts from an entity to a new one."""
-    chosen = [int(name[2:]) for name in asked.form if name.startswith("m-") and name[2:].isdigit()]
+    chosen = [
+        int(name[2:]) for name in asked.form if name.startswith("m-") and name[2:].isdecimal()
+    ]
     new = asked.write().split_entity(
         asked.bank, asked.whole("id") or 0, chosen, asked.needed("name")
     )

@@ -45,6 +45,7 @@ from pgrecall.errors import (
     MemoryNotFound,
     NotPermitted,
     OutOfTime,
+    ReadOnly,
     RecallError,
 )
 from pgrecall.server.doors import Application, Doors, Message, Receive, Scope, Send
@@ -69,6 +70,7 @@ _STATUS = {
     MemoryNotFound: HTTPStatus.NOT_FOUND,
     EntityNotFound: HTTPStatus.NOT_FOUND,
     NotPermitted: HTTPStatus.FORBIDDEN,
+    ReadOnly: HTTPStatus.FORBIDDEN,
     OutOfTime: HTTPStatus.GATEWAY_TIMEOUT,
 }
 

@@ -6,6 +6,7 @@ bootstrap over the questions (Efron 1979). Differences are computed per question
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -40,6 +41,7 @@ AS_OF = "A question with asked_at sees only what had been mentioned by then (men
 _RESAMPLES = 2000
 _SEED = 7
 _MOST = 1000
+_GRADE = re.compile(r"-?[0-9]{1,9}")
 _FIELDS = ("id", "question", "relevant", "category", "asked_at")
 _EXAMPLE = '{"question": "Who leads Atlas?", "relevant": ["atlas.lead"]}'
 
@@ -269,7 +271,7 @@ def trec_questions(qrels: Path, topics: Path) -> list[Judged]:
         if len(parts) != 4:
             raise InvalidArgument(f"{place}: {len(parts)} fields, not 4", hint=hint)
         name, _, memory, grade = parts
-        if not grade.lstrip("-").isdecimal():
+        if not _GRADE.fullmatch(grade):
             raise InvalidArgument(f'{place}: the grade "{grade}" is not a number', hint=hint)
         if name not in grades:
             raise InvalidArgument(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -13,6 +14,8 @@ from psycopg.types.json import Jsonb
 from pgrecall.calls.call import Call
 from pgrecall.calls.values import checked
 from pgrecall.rows import ArmFinding
+
+_ID = re.compile("[0-9]{1,19}")
 
 
 def fuse(
@@ -55,7 +58,7 @@ def known_ids(bank: str, ids: Sequence[str]) -> Call[Any, list[tuple[str, str]]]
         " where t.bank_id = %(bank)s and t.session_id = any (%(ids)s::text[])",
         {
             **checked(bank=bank, ids=list(ids)),
-            "numbers": [int(i) for i in ids if i.isascii() and i.isdigit() and int(i) < 2**63],
+            "numbers": [int(i) for i in ids if _ID.fullmatch(i) and int(i) < 2**63],
         },
         tuple_row,
         list,

@@ -8,23 +8,25 @@ behind its facts, so that what is interrupted is done again.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime, timezone, tzinfo
+from datetime import date, datetime, tzinfo
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable
+from zoneinfo import ZoneInfo
 
 from pgrecall.connection.retries import RETRIES, retry_delays
 from pgrecall.inference.runtime import settled
-from pgrecall.retaining.facts import Fact
+from pgrecall.retaining.facts import Fact, several
 from pgrecall.rows import ExtractionFailure, RetainedMessage
 
 Message = Mapping[str, object]
 """A message in the format of retain_messages: text, speaker, role, session, sent_at."""
 
-Extractor = Callable[[Sequence[Message]], Iterable[Fact] | Awaitable[Iterable[Fact]]]
-"""A function from messages to facts in retain's format; it may be async."""
+Extractor = Callable[[Sequence[Message]], Iterable[Fact] | Fact | Awaitable[Iterable[Fact] | Fact]]
+"""A function from messages to one or more facts in retain's format; it may be async."""
 
 
 @runtime_checkable
@@ -33,12 +35,16 @@ class ContextExtractor(Protocol):
 
     def extract_new(
         self, messages: Sequence[Message], is_new: Sequence[bool]
-    ) -> Iterable[Fact] | Awaitable[Iterable[Fact]]:
+    ) -> Iterable[Fact] | Fact | Awaitable[Iterable[Fact] | Fact]:
         """Return the facts in the new ones of some messages."""
         ...
 
 
 MESSAGES_AT_ONCE = 20
+_TIME = re.compile(  # as the database takes it
+    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d*))?)?)?"
+    r"\s*(?:Z|([+-]\d\d):?(\d\d)?|([A-Za-z][\w/+-]*))?\s*"
+)
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +94,7 @@ def extracted(
                 found = extract.extract_new(messages, is_new)
             else:
                 found = extract(new)
-            facts = [_with_origin(fact, new) for fact in settled(found)]
+            facts = [_with_origin(fact, new) for fact in several(settled(found))]
         except Exception as error:  # any error of the user's function
             problem = f"{type(error).__name__}: {error}"
             delay = next(delays, None)
@@ -177,7 +183,12 @@ def is_said(message: Message) -> bool:
 
 
 def moment(message: Message) -> datetime | None:
-    """Return when a message was sent; None if unknown. Dates and texts without a zone are UTC."""
+    """Return when a message was sent; None if unknown. Dates and texts without a zone are UTC.
+
+    Raises:
+        ValueError: Python has no such time.
+
+    """
     sent = message.get("sent_at")
     if isinstance(sent, datetime):
         return sent
@@ -185,5 +196,12 @@ def moment(message: Message) -> datetime | None:
         sent = sent.isoformat()
     if not isinstance(sent, str):
         return None
-    read = datetime.fromisoformat(sent.replace("Z", "+00:00"))
-    return read if read.tzinfo else read.replace(tzinfo=timezone.utc)
+    found = _TIME.fullmatch(sent)
+    if found is None:
+        raise ValueError(f"not a time: {sent!r}")
+    day, clock, seconds, part, hours, minutes, zone = found.groups()
+    # In the one form that every version of Python reads.
+    written = f"{day}T{clock or '00:00'}:{seconds or '00'}.{(part or '')[:6]:0<6}"
+    if zone is not None:
+        return datetime.fromisoformat(written).replace(tzinfo=ZoneInfo(zone))
+    return datetime.fromisoformat(f"{written}{hours or '+00'}:{minutes or '00'}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from io import TextIOWrapper
 from typing import BinaryIO
@@ -58,6 +59,12 @@ def _table(file: BinaryIO) -> Iterator[tuple[str, Mapping[str, object] | str]]:
             raise InvalidArgument(
                 "the CSV file has no header",
                 hint="Name the columns in its first line.",
+            )
+        twice = [name for name, count in Counter(reader.fieldnames).items() if count > 1]
+        if twice:
+            raise InvalidArgument(
+                f'the header of the CSV file has the column "{twice[0]}" twice',
+                hint="Give each column a name of its own.",
             )
         for columns in reader:
             place = f"line {reader.line_num}"

@@ -21,6 +21,7 @@ from pgrecall._version import __version__
 from pgrecall.errors import EmbedderUnavailable, InvalidArgument, RerankerUnavailable
 from pgrecall.inference.interfaces import Vector
 from pgrecall.inference.runtime import cannot_embed
+from pgrecall.inference.worker import check_batch_size
 
 _ANSWER_BYTES = 64 * 1024 * 1024  # 128 embeddings of 4,000 numbers have 13 MB
 _SCORES_BYTES = 4 * 1024 * 1024
@@ -232,7 +233,11 @@ class HttpReranker:
             batch_size: Texts in one request, at least 1; TEI accepts 32 by default.
             timeout: Seconds for one request.
 
+        Raises:
+            InvalidArgument: batch_size is below 1.
+
         """
+        check_batch_size(batch_size)
         self.url = url
         self._model = model
         self._key = api_key or os.environ.get(KEY_SETTING)

@@ -23,6 +23,7 @@ from math import inf
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
+from pgrecall.errors import InvalidArgument
 from pgrecall.inference.runtime import THREADS, cores
 
 CROWD = 4
@@ -69,12 +70,29 @@ class Model(Generic[Item, Found]):
             at_once: How many batches are read at once, at least 1; use 1 for a model with threads
                 of its own. Default: the number of the worker's threads.
 
+        Raises:
+            InvalidArgument: batch_size is below 1.
+
         """
+        check_batch_size(batch_size)
         self.read = read
         self.batch_size = batch_size
         self.at_once = at_once or inf
         self.running = 0
         self.jobs: list[tuple[int, int, _Job]] = []
+
+
+def check_batch_size(size: int) -> None:
+    """Check the size of batches.
+
+    Raises:
+        InvalidArgument: it is below 1, with which nothing would ever be read.
+
+    """
+    if size < 1:
+        raise InvalidArgument(
+            f"batch_size must be at least 1, not {size}", hint="Omit it for the default."
+        )
 
 
 class Worker:
