@@ -35,6 +35,11 @@ def vector_version() -> Call[Any, str | None]:
     )
 
 
+def knows_letters() -> Call[Any, bool]:
+    """Return whether the locale of the database, unlike C, has other letters than a to z."""
+    return _value("select chr(233) ~ '[[:alpha:]]'")
+
+
 def maintenance_memory() -> Call[Any, int]:
     """Return maintenance_work_mem in bytes."""
     return _value("select pg_size_bytes(current_setting('maintenance_work_mem'))")
