@@ -20,6 +20,10 @@ TURKISH = (
     "locale_provider libc locale 'tr_TR.UTF-8'",
     "locale_provider icu icu_locale 'tr-TR' locale 'C'",
 )
+VERSIONED = (
+    "locale_provider builtin builtin_locale 'C.UTF-8'",
+    "locale_provider libc locale 'en_US.UTF-8'",
+)
 
 
 @contextmanager
@@ -31,6 +35,7 @@ def database_of(server: Server, *locales: str) -> Iterator[str]:
             server.execute(sql.SQL(f"create database {name} template template0 {locale}").format())
             break
         except (
+            psycopg.errors.SyntaxError,
             psycopg.errors.WrongObjectType,
             psycopg.errors.FeatureNotSupported,
             psycopg.errors.InvalidParameterValue,
@@ -71,3 +76,25 @@ def test_windows_have_the_same_names_in_a_turkish_database(server: Server) -> No
             hits = memory.recall("b", "sails", window="THIS YEAR")
 
     assert [hit.text for hit in hits] == ["Ana sails."]
+
+
+def test_doctor_says_what_to_do_where_the_system_sorts_anew(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def found(dsn: str) -> list[dict[str, str]]:
+        main(["doctor", "--json", "--dsn", dsn])
+        rows = json.loads(capsys.readouterr().out)
+        return [row for row in rows if row["about"] == "locale"]
+
+    with database_of(server, *VERSIONED) as dsn:
+        with psycopg.connect(dsn, autocommit=True) as admin:
+            before = found(dsn)
+            admin.execute(
+                "update pg_database set datcollversion = '0' where datname = current_database()"
+            )
+            [ill] = found(dsn)
+            for statement in ill["advice"].removeprefix("Run: ").split("; "):
+                admin.execute(statement.encode())
+
+        assert "indexes of texts may miss rows" in ill["found"]
+        assert (before, found(dsn)) == ([], [])
