@@ -12,7 +12,7 @@ import pytest
 from psycopg import sql
 
 import servers
-from pgrecall import Recall
+from pgrecall import Recall, schema
 from pgrecall.command import main
 from servers import Server
 
@@ -76,6 +76,19 @@ def test_windows_have_the_same_names_in_a_turkish_database(server: Server) -> No
             hits = memory.recall("b", "sails", window="THIS YEAR")
 
     assert [hit.text for hit in hits] == ["Ana sails."]
+
+
+def test_who_may_not_write_is_told_who_may_in_a_turkish_database(server: Server) -> None:
+    with database_of(server, *TURKISH) as dsn, psycopg.connect(dsn) as connection:
+        connection.execute("create extension vector")
+        schema.migrate(connection)
+        connection.execute("select pgrecall.create_roles('locale')")
+        connection.execute("set role locale_reader")
+
+        with pytest.raises(psycopg.errors.InsufficientPrivilege) as raised:
+            connection.execute("select pgrecall.create_bank('b')")
+
+    assert "grant locale_admin to" in str(raised.value.diag.message_hint)
 
 
 def test_doctor_says_what_to_do_where_the_system_sorts_anew(
