@@ -117,6 +117,13 @@ begin
       hint    = 'Create one with another encoding: create database memory encoding ''UTF8'' '
                 'template template0;';
   end if;
+  if chr(233) !~ '[[:alpha:]]' then
+    raise warning using
+      message = format('the locale of database "%s" knows no letters but a to z',
+                       current_database()),
+      hint    = 'Names and words with others are cut or refused. Create one of another locale: '
+                'create database memory locale ''C.UTF-8'' template template0;';
+  end if;
 
   perform set_config('search_path', format('pg_catalog, %I, pg_temp', vector_schema), true);
 end;
@@ -1549,7 +1556,7 @@ returns pgrecall_internal.period
 language plpgsql stable strict parallel safe
 as $$
 declare
-  asked text := lower(btrim(range));
+  asked text := lower(btrim(range) collate "C");
   span  tstzrange;
 begin
   select w.during into span from pgrecall.windows() as w where w.name = asked;
@@ -4624,7 +4631,7 @@ begin
     from   pg_class c
     cross  join lateral aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) as a
     join   pg_roles r on r.oid = a.grantee
-    where  c.oid = relation and a.privilege_type = upper(privilege)
+    where  c.oid = relation and a.privilege_type = upper(privilege collate "C")
       and  (not is_any_bank or not c.relrowsecurity or r.oid = c.relowner or r.rolbypassrls
             or exists (select from pg_policy p
                        where  p.polrelid = c.oid and p.polname = 'pgrecall_admin'

@@ -18,7 +18,7 @@ begin
     from   pg_class c
     cross  join lateral aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) as a
     join   pg_roles r on r.oid = a.grantee
-    where  c.oid = relation and a.privilege_type = upper(privilege)
+    where  c.oid = relation and a.privilege_type = upper(privilege collate "C")
       and  (not is_any_bank or not c.relrowsecurity or r.oid = c.relowner or r.rolbypassrls
             or exists (select from pg_policy p
                        where  p.polrelid = c.oid and p.polname = 'pgrecall_admin'

@@ -114,6 +114,13 @@ begin
       hint    = 'Create one with another encoding: create database memory encoding ''UTF8'' '
                 'template template0;';
   end if;
+  if chr(233) !~ '[[:alpha:]]' then
+    raise warning using
+      message = format('the locale of database "%s" knows no letters but a to z',
+                       current_database()),
+      hint    = 'Names and words with others are cut or refused. Create one of another locale: '
+                'create database memory locale ''C.UTF-8'' template template0;';
+  end if;
 
   perform set_config('search_path', format('pg_catalog, %I, pg_temp', vector_schema), true);
 end;

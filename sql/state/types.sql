@@ -472,7 +472,7 @@ returns pgrecall_internal.period
 language plpgsql stable strict parallel safe
 as $$
 declare
-  asked text := lower(btrim(range));
+  asked text := lower(btrim(range) collate "C");
   span  tstzrange;
 begin
   select w.during into span from pgrecall.windows() as w where w.name = asked;

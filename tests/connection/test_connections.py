@@ -48,6 +48,7 @@ from pgrecall import (
 )
 from pgrecall._version import __version__
 from pgrecall.asking.embedding import Pending
+from pgrecall.command import main
 from pgrecall.connection import tracing
 from pgrecall.connection.connecting import limited_dsn
 from pgrecall.connection.deadlines import disconnected_after
@@ -839,6 +840,22 @@ def test_the_owner_of_schemas_alone_installs_and_asks_through_a_pooler(
             admin.execute(f"drop role {role}".encode())
 
     assert found == ["Ana leads Atlas."] * 10
+
+
+@pytest.mark.slow
+def test_a_build_through_a_pooler_leaves_its_sessions_their_time_limit(
+    pgbouncer: list[str], database: str, bank: str, tmp_path: Path
+) -> None:
+    name = conninfo_to_dict(database)["dbname"]
+    with psycopg.connect(database, autocommit=True) as admin:
+        admin.execute(f"alter database {name} set statement_timeout = '70s'".encode())
+        Recall(admin).configure_bank(bank, {"hnsw_threshold": 1})
+    with pooler(pgbouncer, database, tmp_path) as dsn:
+        assert main(["index", "--apply", "--dsn", dsn]) == 0
+        with psycopg.connect(dsn) as connection:
+            [found] = connection.execute("show statement_timeout").fetchall()
+
+    assert found == ("70s",)
 
 
 def test_a_task_cancelled_as_it_begins_to_send_leaves_no_pipeline(database: str, bank: str) -> None:

@@ -48,6 +48,18 @@ def test_settings_are_written_once(data: Path) -> None:
     assert (first, second) == ("7MB", "9MB")
 
 
+@pytest.mark.parametrize("locale", ["C", "xx_YY.UTF-8"])
+def test_letters_do_not_depend_on_the_locale_of_who_starts_a_server(
+    data: Path, monkeypatch: pytest.MonkeyPatch, locale: str
+) -> None:
+    monkeypatch.setenv("LC_ALL", locale)
+
+    with embedded_server(path=data) as server:
+        found = rows(server.dsn, "select lower('ÉMILE'), 'é' ~ '\\w'")
+
+    assert found == [("émile", True)]
+
+
 def test_a_stopped_server_is_gone(data: Path) -> None:
     server = embedded_server(path=data)
     server.stop()

@@ -19,7 +19,7 @@ from pgrecall import wording
 from pgrecall.client import Recall
 from pgrecall.command import indexes, reembed, render
 from pgrecall.command.jsonl import JsonLines
-from pgrecall.command.running import fail
+from pgrecall.command.running import fail, warn
 from pgrecall.connection.connecting import connect
 from pgrecall.console import explain, html
 from pgrecall.doctor import checks, queries
@@ -75,6 +75,7 @@ def migrate(options: SimpleNamespace, console: Console) -> int:
                     ),
                 )
             return 0
+        connection.add_notice_handler(warn)
         result = schema.migrate(
             connection,
             lock_timeout=options.lock_timeout,

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 from pgrecall import wording
+from pgrecall.calls.operations import LIMITED, UNLIMITED
 from pgrecall.client import Connection, Recall
 from pgrecall.command import render
 from pgrecall.connection.connecting import connect
@@ -44,12 +45,17 @@ def _applied(dsn: str, steps: Sequence[IndexStep], console: Console) -> Iterator
         render.progress_bar(console) as progress,
     ):
         # A statement timeout for queries would interrupt large builds.
-        worker.execute("set statement_timeout = 0")
-        worker.execute("set lock_timeout = 0")
-        for number, step in enumerate(steps, 1):
-            about = f"{step.action} {number} of {len(steps)}"
-            _run(worker, watcher, step, about, progress)
-            yield step
+        for before in UNLIMITED:
+            worker.execute(before)
+        try:
+            for number, step in enumerate(steps, 1):
+                about = f"{step.action} {number} of {len(steps)}"
+                _run(worker, watcher, step, about, progress)
+                yield step
+        finally:
+            # Behind a pooler the session is used again.
+            for after in () if worker.closed else LIMITED:
+                worker.execute(after)
 
 
 def _run(

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import TextIO
 
 import psycopg
+from psycopg.errors import Diagnostic
 from rich.console import Console
 
 from pgrecall.command import render
@@ -43,6 +44,15 @@ def fail(message: str, hint: str | None) -> int:
     if hint:
         console.print("hint:", hint, markup=False, soft_wrap=True)
     return 1
+
+
+def warn(said: Diagnostic) -> None:
+    """Print a warning of the server and its hint."""
+    if said.severity_nonlocalized == "WARNING":
+        console = render.make_console(stderr=True)
+        console.print("warning:", said.message_primary, markup=False, soft_wrap=True)
+        if said.message_hint:
+            console.print("hint:", said.message_hint, markup=False, soft_wrap=True)
 
 
 def watch(step: Callable[[], None], options: SimpleNamespace, console: Console) -> None:

@@ -65,7 +65,7 @@ def examine_connected(connection: Connection) -> list[Finding]:
         return [Finding("good", "router", error.message, error.hint)]
     recall = Recall(connection)
     findings = [_server(connection), _vector(recall), _pgrecall(connection)]
-    findings += [_embedder(), _reranker()]
+    findings += [*_locale(recall), _embedder(), _reranker()]
     if findings[2].status == "bad":
         return findings
     expected = installed_by(schema.script(build.install_name(__version__)))
@@ -134,6 +134,33 @@ def _pgrecall(connection: Connection) -> Finding:
             "Run pgrecall migrate, or install the package of that version.",
         )
     return Finding("good", "pgrecall", f"{installed}, as this package")
+
+
+def _locale(recall: Recall) -> list[Finding]:
+    findings = []
+    if not recall._run(queries.knows_letters()):
+        findings.append(
+            Finding(
+                "warning",
+                "locale",
+                "knows no letters but a to z: names and words with others are cut or refused",
+                "Use a database of another locale, and retain such facts there anew:"
+                " create database memory locale 'C.UTF-8' template template0;",
+            )
+        )
+    versions = recall._run(queries.collation_versions())
+    if versions is not None:
+        database, former, current = versions
+        findings.append(
+            Finding(
+                "warning",
+                "locale",
+                f"of version {former}, now {current}: indexes of texts may miss rows",
+                f"Run: reindex database {database};"
+                f" alter database {database} refresh collation version;",
+            )
+        )
+    return findings
 
 
 def _embedder() -> Finding:

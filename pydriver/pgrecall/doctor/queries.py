@@ -35,6 +35,23 @@ def vector_version() -> Call[Any, str | None]:
     )
 
 
+def knows_letters() -> Call[Any, bool]:
+    """Return whether the locale of the database, unlike C, has other letters than a to z."""
+    return _value("select chr(233) ~ '[[:alpha:]]'")
+
+
+def collation_versions() -> Call[Any, tuple[str, str, str] | None]:
+    """Return the database, the version of its locale and that of the system, where they differ."""
+    return Call(
+        "select quote_ident(d.datname), d.datcollversion, v.version from pg_catalog.pg_database d"
+        " cross join lateral pg_database_collation_actual_version(d.oid) as v(version)"
+        " where d.datname = current_database() and d.datcollversion <> v.version",
+        {},
+        tuple_row,
+        lambda rows: rows[0] if rows else None,
+    )
+
+
 def maintenance_memory() -> Call[Any, int]:
     """Return maintenance_work_mem in bytes."""
     return _value("select pg_size_bytes(current_setting('maintenance_work_mem'))")

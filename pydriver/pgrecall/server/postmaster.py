@@ -20,6 +20,9 @@ from collections import Counter
 from pathlib import Path
 
 SERVER_USER = "pgserver"
+# Of a new data directory; the first that the system has. The locale of who starts the server may be
+# missing here, of another encoding, or C, in which letters other than a to z are none.
+LOCALES = ("C.UTF-8", "en_US.UTF-8")
 _SOCKET = ".s.PGSQL.5432"
 _LONGEST_SOCKET = 100  # maximum length of a socket's path; Linux allows 107, macOS 103
 _HANDLES = ".handle_pids.json"
@@ -59,7 +62,13 @@ class Postmaster:
             self.data.mkdir(mode=0o700)
         if os.geteuid() == 0:
             os.chown(self.data, self._owner.pw_uid, self._owner.pw_gid)
-        self._run("initdb", "--auth=peer", "--encoding=utf8", "-U", "postgres")
+        for locale in LOCALES:
+            try:
+                self._run("initdb", "--auth=peer", f"--locale={locale}", "-Eutf8", "-Upostgres")
+                return
+            except OSError as error:
+                if locale == LOCALES[-1] or "locale" not in str(error):
+                    raise
 
     def start(self) -> Path:
         """Start the server or join it; return the directory of its socket."""
