@@ -190,7 +190,9 @@ def _helpful(hits: Sequence[Hit]) -> list[Hit]:
     """Remove the rest once no further hit, but for a few, is relevant compared with the best."""
     shares = [hit.relevance * hit.trust for hit in hits]
     floor = HELPS_FROM * max(shares, default=0.0)
-    last = max((n for n, share in enumerate(shares) if n < HELPS_ALWAYS or share >= floor), default=-1)
+    last = max(
+        (n for n, share in enumerate(shares) if n < HELPS_ALWAYS or share >= floor), default=-1
+    )
     return list(hits[: last + 1])
 
 

@@ -378,25 +378,19 @@ def test_a_long_text_is_highlighted_for_a_long_query(
 
 def test_spellings_of_many_words_are_found_in_n_log_n(connection: Connection) -> None:
     create(connection, text_search_config="simple")
-    retain(
-        connection,
-        [" ".join(f"wórd{k}" for k in range(n, n + 1_000)) for n in range(0, 8_000, 1_000)],
-    )
+    texts = [" ".join(f"wórd{k}" for k in range(n, n + 1_000)) for n in range(0, 8_000, 1_000)]
+    retain(connection, texts)
     rows(connection, "select pgrecall.refresh_statistics('b', true)")
     backend = Backend(connection)
-    statement = "select pgrecall_internal._terms('b', 'memory', %s)"
 
-    few, many = (
-        min(
-            backend.measured(
-                lambda n=n: rows(connection, statement, [f"word{k}" for k in range(n)])
-            )[0]
-            for _ in range(3)
+    def found(n: int) -> float:
+        statement = "select pgrecall_internal._terms('b', 'memory', %s)"
+        asked = [f"word{k}" for k in range(n)]
+        return min(
+            backend.measured(lambda: rows(connection, statement, asked))[0] for _ in range(3)
         )
-        for n in (1_000, 8_000)
-    )
 
-    assert many < MOST * few
+    assert found(8_000) < MOST * found(1_000)
 
 
 CHANGES = {
