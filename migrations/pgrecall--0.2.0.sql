@@ -7283,13 +7283,18 @@ begin
         union  all
         select p.matched, p.entity_id, p.confidence, true from unnest(parts) as p
         union  all
-        -- Typed without the accents of the name.
+        -- Typed without the accents of the name, but no stop word: "the" does not name Thế.
         select pgrecall_internal._unaccented(b.alias), b.entity_id, b.confidence, false
         from   pgrecall.entity_alias b
         where  b.bank_id = _query_names.bank
           and  pgrecall_internal._unaccented(b.alias)
                = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
           and  pgrecall_internal._unaccented(b.alias) <> b.alias
+          and  exists (
+                 select from pgrecall.bank k
+                 where  k.bank_id = _query_names.bank
+                   and  to_tsvector(k.text_search_config::regconfig,
+                                    pgrecall_internal._unaccented(b.alias)) <> '')
       ) as x
     ) as a
     where  a.is_exact or not a.has_exact
@@ -16695,6 +16700,12 @@ begin
   terms := pgrecall_internal._terms(bank.bank_id, 'memory', array(
     select l.lexeme
     from   pgrecall.lexemes(config, left(typed, length(typed) - coalesce(length(last), 0))) as l));
+  -- Each word is required as it is typed, not in all of its spellings.
+  select array_agg(t.dimension), array_agg(t.count)
+  into   terms.dimensions, terms.counts
+  from   unnest(terms.dimensions, terms.counts) as t(dimension, count)
+  where  t.dimension <> all (array(
+           select pgrecall_internal._dimension(s) from unnest(terms.spellings) as s));
   required := coalesce(terms.dimensions, '{}');
   documents := coalesce(terms.documents, 0);
   -- As if words stood together by chance.
@@ -16892,8 +16903,8 @@ end;
 $$;
 comment on function pgrecall.find_memories is
 'Memories that have all of these words in their text, context or key, latest stored first, for a '
-'search while somebody types: words are compared as in a recall, and the last one may be only '
-'begun, unless a space follows it. A stop word counts while it is the last. Without words: all. '
+'search while somebody types: words are compared as in a recall, but accents as typed, and the '
+'last one may be only begun, unless a space follows it. A stop word counts while it is the last. Without words: all. '
 'Other arguments, pages and errors are those of list_memories().';
 
 -- retain/overview.sql

@@ -1079,8 +1079,8 @@ class AsyncRecall:
 
         Args:
             bank: Name of an existing bank.
-            words: Words of their text, context or key, compared as in a recall. The last one may be
-                only begun, unless a space follows it.
+            words: Words of their text, context or key, compared as in a recall, but accents as
+                typed. The last one may be only begun, unless a space follows it.
             filter: As for :meth:`list_memories`, as are the other arguments.
             fact_types: Likewise.
             during: Likewise.

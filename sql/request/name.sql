@@ -272,13 +272,18 @@ begin
         union  all
         select p.matched, p.entity_id, p.confidence, true from unnest(parts) as p
         union  all
-        -- Typed without the accents of the name.
+        -- Typed without the accents of the name, but no stop word: "the" does not name Thế.
         select pgrecall_internal._unaccented(b.alias), b.entity_id, b.confidence, false
         from   pgrecall.entity_alias b
         where  b.bank_id = _query_names.bank
           and  pgrecall_internal._unaccented(b.alias)
                = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
           and  pgrecall_internal._unaccented(b.alias) <> b.alias
+          and  exists (
+                 select from pgrecall.bank k
+                 where  k.bank_id = _query_names.bank
+                   and  to_tsvector(k.text_search_config::regconfig,
+                                    pgrecall_internal._unaccented(b.alias)) <> '')
       ) as x
     ) as a
     where  a.is_exact or not a.has_exact

@@ -43,6 +43,12 @@ begin
   terms := pgrecall_internal._terms(bank.bank_id, 'memory', array(
     select l.lexeme
     from   pgrecall.lexemes(config, left(typed, length(typed) - coalesce(length(last), 0))) as l));
+  -- Each word is required as it is typed, not in all of its spellings.
+  select array_agg(t.dimension), array_agg(t.count)
+  into   terms.dimensions, terms.counts
+  from   unnest(terms.dimensions, terms.counts) as t(dimension, count)
+  where  t.dimension <> all (array(
+           select pgrecall_internal._dimension(s) from unnest(terms.spellings) as s));
   required := coalesce(terms.dimensions, '{}');
   documents := coalesce(terms.documents, 0);
   -- As if words stood together by chance.
@@ -240,6 +246,6 @@ end;
 $$;
 comment on function pgrecall.find_memories is
 'Memories that have all of these words in their text, context or key, latest stored first, for a '
-'search while somebody types: words are compared as in a recall, and the last one may be only '
-'begun, unless a space follows it. A stop word counts while it is the last. Without words: all. '
+'search while somebody types: words are compared as in a recall, but accents as typed, and the '
+'last one may be only begun, unless a space follows it. A stop word counts while it is the last. Without words: all. '
 'Other arguments, pages and errors are those of list_memories().';

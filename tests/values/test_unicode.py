@@ -232,6 +232,43 @@ def test_a_name_is_found_without_its_accents(connection: Connection) -> None:
     assert named("When did José Muñoz sail?") == ["José Muñoz"]
 
 
+@pytest.mark.parametrize(
+    ("config", "name", "query"),
+    [
+        ("english", "Thế", "What is the plan?"),
+        ("english", "Đỗ", "what do we do"),
+        ("portuguese", "Às", "as vezes"),
+    ],
+)
+def test_a_stop_word_is_no_name_without_its_accents(
+    connection: Connection, config: str, name: str, query: str
+) -> None:
+    create(connection, text_search_config=config)
+    call(connection, "retain", bank="b", facts=[{"text": f"{name} sails", "entities": [name]}])
+
+    assert call(connection, "query_entities", bank="b", query=query) == []
+    (named,) = call(connection, "query_entities", bank="b", query=f"{query} {name}")
+    assert named.name == name
+
+
+def test_a_word_being_typed_is_compared_with_its_accents(connection: Connection) -> None:
+    create(connection, text_search_config="simple")
+    became, brown = retain(connection, ["thành quả", "thanh quả"])
+
+    for words, memory in {"thanh ": brown, "thanh q": brown, "thành ": became}.items():
+        assert ids(call(connection, "find_memories", bank="b", words=words)) == [memory]
+
+
+def test_a_phrase_and_an_excluded_word_are_compared_with_their_accents(
+    connection: Connection,
+) -> None:
+    create(connection, text_search_config="simple")
+    became, brown = retain(connection, ["thành quả", "thanh quả"])
+
+    assert found(connection, '"thanh quả"') == [brown]
+    assert found(connection, "quả -thanh") == [became]
+
+
 def test_an_index_finds_what_is_typed_without_accents(connection: Connection) -> None:
     create(connection, text_search_config="simple")
     retain(connection, [f"từ{n} khác" for n in range(200)])
