@@ -262,7 +262,8 @@ class Scan:
                 return Item("q", (unit, count), token, token + 2)
         if not word[0].isalpha():
             return Item('"' if word in _QUOTES else ";", word, token, token + 1)
-        if language.is_general and len(word) < 4:
+        is_name = len(word) > 1 and self.text[slice(*self.spots[token])].istitle()  # "Jun Li 2020"
+        if language.is_general and len(word) < 4 and not is_name:
             return Item("Q", None, token, token + 1)  # before the rules it becomes another
         return Item("z", word, token, token + 1)
 
