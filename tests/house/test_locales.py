@@ -66,6 +66,16 @@ def test_who_installs_where_letters_are_none_is_told(
     assert not is_told or "locale 'C.UTF-8'" in found["locale"]["advice"]
 
 
+def test_doctor_reads_a_database_of_another_encoding(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with database_of(server, "encoding 'EUC_JP' locale_provider libc locale 'C'") as dsn:
+        main(["doctor", "--json", "--dsn", dsn])
+        found = {row["about"]: row["found"] for row in json.loads(capsys.readouterr().out)}
+
+    assert found["pgrecall"] == "not installed in this database"
+
+
 def test_windows_have_the_same_names_in_a_turkish_database(server: Server) -> None:
     with database_of(server, *TURKISH) as dsn:
         servers.install("driver", server, dsn)
