@@ -16903,9 +16903,9 @@ end;
 $$;
 comment on function pgrecall.find_memories is
 'Memories that have all of these words in their text, context or key, latest stored first, for a '
-'search while somebody types: words are compared as in a recall, but accents as typed, and '
-'the last one may be only begun, unless a space follows it. A stop word counts while it is the last. Without words: all. '
-'Other arguments, pages and errors are those of list_memories().';
+'search while somebody types: words are compared as in a recall, but accents as typed, and the '
+'last one may be only begun, unless a space follows it. A stop word counts while it is the last. '
+'Without words: all. Other arguments, pages and errors are those of list_memories().';
 
 -- retain/overview.sql
 -- A bank at a glance: how many memories by time, which entities, and all that belongs to a memory.
