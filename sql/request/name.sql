@@ -270,7 +270,7 @@ begin
         where  b.bank_id = _query_names.bank
           and  b.alias = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
         union  all
-        select p.matched, p.entity_id, p.confidence, true from unnest(parts) as p
+        select p.matched, p.entity_id, p.confidence, false from unnest(parts) as p
         union  all
         -- Typed without the accents of the name, but no stop word: "the" does not name Thế.
         select pgrecall_internal._unaccented(b.alias), b.entity_id, b.confidence, false

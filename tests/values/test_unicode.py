@@ -232,6 +232,18 @@ def test_a_name_is_found_without_its_accents(connection: Connection) -> None:
     assert named("When did José Muñoz sail?") == ["José Muñoz"]
 
 
+def test_a_name_without_its_accents_is_not_hidden_by_a_part_of_another(
+    connection: Connection,
+) -> None:
+    create(connection)
+    call(connection, "retain", bank="b", facts=[
+        {"text": f"{name} sails", "entities": [name]} for name in ("José", "Jose Silva")
+    ])  # fmt: skip
+
+    named = call(connection, "query_entities", bank="b", query="What does Jose like?")
+    assert {e.name: e.confidence for e in named} == {"José": 0.5, "Jose Silva": 0.5}
+
+
 @pytest.mark.parametrize(
     ("config", "name", "query"),
     [
