@@ -23441,10 +23441,27 @@ comment on function pgrecall.maintain is
 create or replace function pgrecall.log_position()
 returns pg_lsn
 language sql volatile parallel safe
-return case when pg_is_in_recovery()
-            then pg_last_wal_replay_lsn()
-            else pg_current_wal_insert_lsn()
-       end;
+begin atomic
+  -- At the end of a page the primary names the place behind the header of the next one, which has
+  -- 40 bytes where a segment begins, 24 elsewhere. A standby gets there with the next record.
+  select case
+           when p.is_replayed then p.position
+           when mod(p.bytes, pg_size_bytes(current_setting('wal_segment_size'))) = 40
+             then p.position - 40
+           when mod(p.bytes, current_setting('wal_block_size')::integer) = 24
+             then p.position - 24
+           else p.position
+         end
+  from (
+    select x.is_replayed, x.position, x.position - '0/0'::pg_lsn as bytes
+    from (
+      select pg_is_in_recovery() as is_replayed,
+             case when pg_is_in_recovery() then pg_last_wal_replay_lsn()
+                  else pg_current_wal_insert_lsn() end as position
+      offset 0
+    ) as x
+  ) as p;
+end;
 comment on function pgrecall.log_position is
 'Position in the write-ahead log behind all that is committed so far: on a standby the last one '
 'that it has replayed.';

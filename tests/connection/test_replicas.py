@@ -332,6 +332,28 @@ def test_a_client_reads_what_it_wrote(
     assert both[1].asked == asked + 2
 
 
+def test_a_position_at_the_end_of_a_page_is_reached_without_another_record(
+    primary: Connection,
+) -> None:
+    def written(length: int) -> int:
+        emit = "select pg_logical_emit_message(false, '', repeat('x', %s))"
+        position = "select pg_current_wal_insert_lsn() - '0/0'"
+        before = int(value(primary, position))
+        primary.execute(emit, [length])
+        return int(value(primary, position)) - before
+
+    at_end = "select mod(pg_current_wal_insert_lsn() - '0/0', 8192) in (24, 40)"
+    for _ in range(100):
+        around = written(1000) - 1000
+        left = 8192 - int(value(primary, "select mod(pg_current_wal_insert_lsn() - '0/0', 8192)"))
+        if left > 1000:
+            written(left - around)
+        if value(primary, at_end):
+            break
+
+    assert value(primary, at_end + " and mod(pgrecall.log_position() - '0/0', 8192) = 0")
+
+
 def test_a_client_reads_after_what_another_wrote(
     both: tuple[Server, Server], standby: Connection
 ) -> None:
