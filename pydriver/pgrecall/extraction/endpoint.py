@@ -119,19 +119,15 @@ class OpenAIExtractor:
     def _connected(self) -> Any:
         with self._lock:
             if self._client is None:
+                user = f'the extractor "{self.model}"'
                 try:
-                    from openai import OpenAIError
+                    self._client = openai_client(
+                        self._endpoint, self._limits, user, InvalidArgument
+                    )
                 except ImportError as error:
                     raise InvalidArgument(
                         f"an extractor behind an endpoint needs package {error.name}",
                         hint="Run: pip install 'pgrecall[openai]'",
-                    ) from error
-                try:
-                    self._client = openai_client(self._endpoint, self._limits)
-                except OpenAIError as error:  # such as a missing key
-                    raise InvalidArgument(
-                        f'the extractor "{self.model}" cannot be used: {error}',
-                        hint="Set OPENAI_API_KEY, or name an endpoint that needs none.",
                     ) from error
             return self._client
 

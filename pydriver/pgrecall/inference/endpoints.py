@@ -18,7 +18,7 @@ from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from pgrecall._version import __version__
-from pgrecall.errors import EmbedderUnavailable, InvalidArgument, RerankerUnavailable
+from pgrecall.errors import EmbedderUnavailable, InvalidArgument, RecallError, RerankerUnavailable
 from pgrecall.inference.interfaces import Vector
 from pgrecall.inference.runtime import cannot_embed
 from pgrecall.inference.worker import check_batch_size
@@ -77,16 +77,23 @@ def bounded_client(timeout: float) -> Any:
     return Bounded(follow_redirects=False, timeout=timeout)
 
 
-def openai_client(endpoint: Mapping[str, str | None], limits: Mapping[str, Any]) -> Any:
+def openai_client(
+    endpoint: Mapping[str, str | None],
+    limits: Mapping[str, Any],
+    user: str,
+    unusable: type[RecallError],
+) -> Any:
     """Make an OpenAI client whose answers are bounded.
 
     Args:
         endpoint: base_url and api_key; the client's own defaults replace empty ones.
         limits: Further arguments, with a timeout.
+        user: Who needs it, for the error.
+        unusable: Class of the error where it cannot be made, such as for a missing key.
 
     Raises:
         ImportError: a package is missing.
-        openai.OpenAIError: what the client raises, such as for a missing key.
+        RecallError: the one above.
 
     """
     import openai
@@ -94,7 +101,13 @@ def openai_client(endpoint: Mapping[str, str | None], limits: Mapping[str, Any])
     given = {name: value for name, value in endpoint.items() if value}
     if "base_url" in given and not os.environ.get("OPENAI_API_KEY"):
         given.setdefault("api_key", "none")
-    return openai.OpenAI(**given, **limits, http_client=bounded_client(limits["timeout"]))
+    try:
+        return openai.OpenAI(**given, **limits, http_client=bounded_client(limits["timeout"]))
+    except openai.OpenAIError as error:
+        raise unusable(
+            f"{user} cannot be used: {error}",
+            hint="Set OPENAI_API_KEY, or name an endpoint that needs none.",
+        ) from error
 
 
 class OpenAIEmbedder:
@@ -188,17 +201,13 @@ class OpenAIEmbedder:
     def _connected(self) -> Any:
         with self._lock:
             if self._client is None:
+                user = f'the embedder "{self.model}"'
                 try:
-                    from openai import OpenAIError
+                    self._client = openai_client(
+                        self._endpoint, self._limits, user, EmbedderUnavailable
+                    )
                 except ImportError as error:
                     raise cannot_embed(error.name, "pip install 'pgrecall[openai]'") from error
-                try:
-                    self._client = openai_client(self._endpoint, self._limits)
-                except OpenAIError as error:  # such as a missing key
-                    raise EmbedderUnavailable(
-                        f'the embedder "{self.model}" cannot be used: {error}',
-                        hint="Set OPENAI_API_KEY, or name an endpoint that needs none.",
-                    ) from error
             return self._client
 
     def _wait(self) -> None:
