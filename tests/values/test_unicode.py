@@ -245,6 +245,37 @@ def test_a_name_without_its_accents_is_not_hidden_by_a_part_of_another(
 
 
 @pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        ("What does Jose like?", {"José Muñoz"}),
+        ("What does José like?", {"José Muñoz"}),
+        ("What does Munoz like?", {"José Muñoz"}),
+        ("what does jose like", {"José Muñoz"}),
+        ("What does Joze Munoz like?", {"José Muñoz"}),
+        # An accent is not taken away, and who is called so goes before.
+        ("What does Rená like?", set()),
+        ("what does rená like", set()),
+        ("What does Ines like?", {"Ines Roth"}),
+        ("What does Inés like?", {"Inés Sol"}),
+        # As names of their own and as a word that many facts have.
+        ("What does Zoe like?", {"Zoé"}),
+        ("what was pate like", set()),
+    ],
+)
+def test_a_word_of_a_name_is_found_without_its_accents(
+    connection: Connection, query: str, meant: set[str]
+) -> None:
+    create(connection)
+    call(connection, "retain", bank="b", facts=[
+        {"text": f"{name} sails", "entities": [name]}
+        for name in ("José Muñoz", "Rena Lund", "Ines Roth", "Inés Sol", "Zoé", "Zoé Pâté")
+    ] + [f"pâté, the {n}th of them" for n in range(9)])  # fmt: skip
+
+    named = call(connection, "query_entities", bank="b", query=query)
+    assert {e.name for e in named} == meant
+
+
+@pytest.mark.parametrize(
     ("config", "name", "query"),
     [
         ("english", "Thế", "What is the plan?"),
