@@ -3114,9 +3114,7 @@ begin
   if type = 'entity' and (op = '=' or op = 'in' and is_list) then
     return format(
       '(exists (select from pgrecall.mention x where x.bank_id = $1 and x.memory_id = m.memory_id'
-      ' and x.entity_id = any (array(select a.entity_id from pgrecall.entity_alias a'
-      ' where a.bank_id = $1 and a.alias in (select pgrecall.normalised_name(n)'
-      ' from unnest(%s) as n)))))',
+      ' and x.entity_id = any ((select pgrecall_internal._entities_named($1, %s))::bigint[])))',
       case op when 'in' then pgrecall_internal._filter_list(filter, value_at, 'text')
               else format('array[%s]', pgrecall_internal._filter_value(filter, value_at, 'text'))
       end);
@@ -7052,19 +7050,21 @@ create or replace function pgrecall_internal._full_names(bank text, part text)
 returns table (entity_id bigint, confidence real, is_exact boolean)
 language sql stable parallel safe rows 2
 begin atomic
-  -- Called in a from clause, so that it is inlined.
+  -- Called in a from clause, so that it is inlined. Most parts have no accents to take off.
   (select a.entity_id, a.confidence, split_part(a.alias, ' ', 1) = _full_names.part
    from   pgrecall.entity_alias a
    where  a.bank_id = _full_names.bank and strpos(a.alias, ' ') > 0
      and  split_part(pgrecall_internal._unaccented(a.alias), ' ', 1)
-            = pgrecall_internal._unaccented(_full_names.part)
+            = case when octet_length(part) = length(part) then part
+                   else pgrecall_internal._unaccented(part) end
    limit  30)
   union  all
   (select a.entity_id, a.confidence, split_part(a.alias, ' ', -1) = _full_names.part
    from   pgrecall.entity_alias a
    where  a.bank_id = _full_names.bank and strpos(a.alias, ' ') > 0
      and  split_part(pgrecall_internal._unaccented(a.alias), ' ', -1)
-            = pgrecall_internal._unaccented(_full_names.part)
+            = case when octet_length(part) = length(part) then part
+                   else pgrecall_internal._unaccented(part) end
    limit  30);
 end;
 comment on function pgrecall_internal._full_names is
@@ -7085,6 +7085,30 @@ begin atomic
 end;
 comment on function pgrecall_internal._mentions is
 'Number of facts that mention an entity; counting stops at 1,000.';
+
+create or replace function pgrecall_internal._entities_named(bank text, names text[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+as $$
+begin
+  names := array(select pgrecall.normalised_name(n) from unnest(names) as n);
+  return array(
+    select a.entity_id
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _entities_named.bank and a.alias = any (names)
+    union
+    select a.entity_id
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _entities_named.bank
+      and  pgrecall_internal._unaccented(a.alias) = any (names)
+      and  pgrecall_internal._unaccented(a.alias) <> a.alias);
+end;
+$$;
+comment on function pgrecall_internal._entities_named is
+'The entities of a bank with one of these names, "Jose" also those called José, for conditions.';
 
 create or replace function pgrecall_internal._name_parts(bank text, query text)
 returns setof pgrecall_internal.named_entity
@@ -16423,24 +16447,6 @@ comment on function pgrecall_internal._listed_ids is
 'first: one index scan per fact type for a window and for an entity, else one by primary key. '
 'required and begun are the dimensions of a condition on words, see find_memories().';
 
-create or replace function pgrecall_internal._entities_named(bank text, name text)
-returns bigint[]
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  return case when name is not null then array(
-    select a.entity_id
-    from   pgrecall.entity_alias a
-    where  a.bank_id = _entities_named.bank
-      and  a.alias = pgrecall.normalised_name(_entities_named.name)
-    limit  100
-  ) end;
-end;
-$$;
-comment on function pgrecall_internal._entities_named is
-'The entities of a bank with this name, up to 100; null where name is null.';
-
 create or replace function pgrecall.list_memories(
   bank       text,
   filter     text default null,
@@ -16470,7 +16476,9 @@ begin
     '{"time_mode": "filter", "time_basis": "mentioned"}');
   visible := case when as_of is null then pgrecall_internal._filter_sql(condition)
                   else pgrecall_internal._visible_sql(condition) end;
-  entity_ids := pgrecall_internal._entities_named(bank, entity);
+  if entity is not null then
+    entity_ids := pgrecall_internal._entities_named(bank, array[entity]);
+  end if;
   if fact_types is not null or span is not null or entity is not null then
     fact_types := pgrecall_internal._fact_types(bank, fact_types);
   end if;
@@ -16904,7 +16912,9 @@ begin
                   else pgrecall_internal._visible_sql(condition) end
              || coalesce(' and ' || typed.recheck, '');
   fact_types := pgrecall_internal._fact_types(bank, fact_types);
-  entity_ids := pgrecall_internal._entities_named(bank, entity);
+  if entity is not null then
+    entity_ids := pgrecall_internal._entities_named(bank, array[entity]);
+  end if;
   is_common := 20 * typed.share > 1
     or (select sum(c.mention_count) < typed.share * typed.documents
         from   pgrecall_internal.entity_count c
@@ -17005,7 +17015,8 @@ begin
       and  (coalesce(wanted, '') = '' or exists (
               select from pgrecall.entity_alias a
               where  a.bank_id = list_entities.bank and a.entity_id = e.entity_id
-                and  strpos(a.alias, wanted) > 0))
+                and  (strpos(a.alias, wanted) > 0
+                      or strpos(pgrecall_internal._unaccented(a.alias), wanted) > 0)))
   )
   select p.entity_id, p.name, p.kind,
          array(select a.alias
@@ -17032,9 +17043,9 @@ end;
 $$;
 comment on function pgrecall.list_entities is
 'Entities, those first that most memories mention; equal ones latest first. name: a part of any of '
-'their names, kind: their kind, entity_ids: only these. For the next page pass the last entity_id '
-'as before_id. The order goes by what is counted, see bank_statistics(). Errors: RC001, RC013 '
-'unknown before_id, 22023.';
+'their names, also without its accents, kind: their kind, entity_ids: only these. For the next '
+'page pass the last entity_id as before_id. The order goes by what is counted, see '
+'bank_statistics(). Errors: RC001, RC013 unknown before_id, 22023.';
 
 create or replace function pgrecall.memory_details(bank text, memory_id bigint)
 returns setof pgrecall.memory_detail

@@ -41,19 +41,21 @@ create or replace function pgrecall_internal._full_names(bank text, part text)
 returns table (entity_id bigint, confidence real, is_exact boolean)
 language sql stable parallel safe rows 2
 begin atomic
-  -- Called in a from clause, so that it is inlined.
+  -- Called in a from clause, so that it is inlined. Most parts have no accents to take off.
   (select a.entity_id, a.confidence, split_part(a.alias, ' ', 1) = _full_names.part
    from   pgrecall.entity_alias a
    where  a.bank_id = _full_names.bank and strpos(a.alias, ' ') > 0
      and  split_part(pgrecall_internal._unaccented(a.alias), ' ', 1)
-            = pgrecall_internal._unaccented(_full_names.part)
+            = case when octet_length(part) = length(part) then part
+                   else pgrecall_internal._unaccented(part) end
    limit  30)
   union  all
   (select a.entity_id, a.confidence, split_part(a.alias, ' ', -1) = _full_names.part
    from   pgrecall.entity_alias a
    where  a.bank_id = _full_names.bank and strpos(a.alias, ' ') > 0
      and  split_part(pgrecall_internal._unaccented(a.alias), ' ', -1)
-            = pgrecall_internal._unaccented(_full_names.part)
+            = case when octet_length(part) = length(part) then part
+                   else pgrecall_internal._unaccented(part) end
    limit  30);
 end;
 comment on function pgrecall_internal._full_names is
@@ -74,6 +76,30 @@ begin atomic
 end;
 comment on function pgrecall_internal._mentions is
 'Number of facts that mention an entity; counting stops at 1,000.';
+
+create or replace function pgrecall_internal._entities_named(bank text, names text[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+as $$
+begin
+  names := array(select pgrecall.normalised_name(n) from unnest(names) as n);
+  return array(
+    select a.entity_id
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _entities_named.bank and a.alias = any (names)
+    union
+    select a.entity_id
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _entities_named.bank
+      and  pgrecall_internal._unaccented(a.alias) = any (names)
+      and  pgrecall_internal._unaccented(a.alias) <> a.alias);
+end;
+$$;
+comment on function pgrecall_internal._entities_named is
+'The entities of a bank with one of these names, "Jose" also those called José, for conditions.';
 
 create or replace function pgrecall_internal._name_parts(bank text, query text)
 returns setof pgrecall_internal.named_entity

@@ -276,6 +276,39 @@ def test_a_word_of_a_name_is_found_without_its_accents(
 
 
 @pytest.mark.parametrize(
+    ("name", "meant"),
+    [("jose munoz", {"José Muñoz", "Jose Munoz"}), ("José Muñoz", {"José Muñoz"}), ("Jose", set())],
+)
+def test_an_entity_of_a_condition_is_found_without_its_accents(
+    connection: Connection, name: str, meant: set[str]
+) -> None:
+    create(connection)
+    call(connection, "retain", bank="b", facts=[
+        {"text": f"sails {who}", "entities": [who]} for who in ("José Muñoz", "Jose Munoz", "Ana")
+    ])  # fmt: skip
+
+    for condition in ({"entity": name}, {"filter": f"entity = '{name}'"},
+                      {"filter": f"entity in ('nobody', '{name}')"}):  # fmt: skip
+        rows = call(connection, "list_memories", bank="b", **condition)
+        assert {row.text[6:] for row in rows} == meant
+        rows = call(connection, "find_memories", bank="b", words="sails", **condition)
+        assert {row.text[6:] for row in rows} == meant
+
+
+@pytest.mark.parametrize("part", ["jose", "MUNOZ", "sé"])
+def test_an_entity_is_listed_by_a_part_without_its_accents(
+    connection: Connection, part: str
+) -> None:
+    create(connection)
+    call(connection, "retain", bank="b", facts=[
+        {"text": who, "entities": [who]} for who in ("José Muñoz", "Jo Munz")
+    ])  # fmt: skip
+
+    assert [e.name for e in call(connection, "list_entities", bank="b", name=part)] == [
+        "José Muñoz"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
     ("config", "name", "query"),
     [
         ("english", "Thế", "What is the plan?"),
