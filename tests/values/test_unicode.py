@@ -152,6 +152,9 @@ UNACCENTED = {
     "acute": ("ein café in Wien", "cafe", "café"),
     "two words": ("she moved to São Tomé", "sao tome", "São] [Tomé"),
     "stroke": ("urodzona w Łódź", "lodz", "Łódź"),
+    "stroke and accent": ("blå ǿl", "ol", "ǿl"),
+    "two letters as one": ("ma sœur", "soeur", "sœur"),
+    "sharp s": ("im großen Haus", "grossen", "großen"),
     "two accents": ("thành phố", "thanh pho", "thành] [phố"),
     "dotless": ("ışık söndü", "isik", "ışık"),
     "greek": ("στην Αθήνα", "αθηνα", "Αθήνα"),
@@ -221,7 +224,10 @@ def test_a_name_is_found_without_its_accents(connection: Connection) -> None:
     call(connection, "retain", bank="b", facts=[
         {"text": "José Muñoz sails", "entities": ["José Muñoz"]},
         {"text": "Łódź is grey", "entities": ["Łódź"]},
+        {"text": "Ægir and Zoë Weiß", "entities": ["Ægir", "Zoë Weiß"]},
     ])  # fmt: skip
+    assert named("Where is Aegir?") == ["Ægir"]
+    assert named("Where is Weiss?") == ["Zoë Weiß"]
     assert named("When did Jose Munoz sail?") == ["José Muñoz"]
     assert named("is lodz grey") == ["Łódź"]
 
