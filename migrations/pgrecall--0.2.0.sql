@@ -19448,11 +19448,13 @@ begin
         case (reports[n]).arm when 'lexical' then 'embeddings' else 'words' end,
         case (reports[n]).arm when 'lexical' then 'words' else 'embeddings' end));
     end if;
-    -- An identifier is doubted in every model.
-    if share <= 0.2 and exists (select from unnest(arms) as a
-                                where  a.arm = (reports[n]).arm and a.background < 'infinity') then
-      reports[n].hint := coalesce(
-        (reports[n]).hint, pgrecall_internal._other_model_hint());
+    -- An identifier is doubted in every model. Two conditions: as one they are a statement per arm.
+    if share <= 0.2 then
+      if exists (select from unnest(arms) as a
+                 where  a.arm = (reports[n]).arm and a.background < 'infinity') then
+        reports[n].hint := coalesce(
+          (reports[n]).hint, pgrecall_internal._other_model_hint());
+      end if;
     end if;
   end loop;
   return reports;
