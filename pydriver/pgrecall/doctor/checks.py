@@ -143,7 +143,8 @@ def _locale(recall: Recall) -> list[Finding]:
             Finding(
                 "warning",
                 "locale",
-                "knows no letters but a to z: names and words with others are cut or refused",
+                "knows no letters but a to z: names and words with others are cut,"
+                " joined or refused",
                 "Use a database of another locale, and retain such facts there anew:"
                 " create database memory locale 'C.UTF-8' template template0;",
             )
