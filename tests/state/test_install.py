@@ -393,12 +393,15 @@ def test_a_database_of_another_encoding_is_refused(server: Server, encoding: str
     server.execute(sql.SQL(create).format(sql.Identifier(name)))
     try:
         with psycopg.connect(server.dsn_of(name)) as connection:
+            with pytest.raises(InstallError) as foreseen:
+                schema.plan(connection)
             with pytest.raises(InstallError) as raised:
                 schema.migrate(connection)
             assert schema.installed_version(connection) is None
     finally:
         server.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
+    assert foreseen.value.message == raised.value.message
     assert raised.value.message == f'the encoding of database "{name}" is {encoding}'
     assert "encoding 'UTF8'" in str(raised.value.hint)
 

@@ -179,12 +179,16 @@ def plan(connection: Connection) -> list[PlannedStatement]:
     empty if the database is up to date or has no pgrecall.
 
     Raises:
-        InstallError: as :func:`pending_script`.
+        InstallError: as :func:`pending_script`; or PostgreSQL is too old, the database has another
+            encoding, or the server has no pgvector.
 
     """
     with translated():
         before = installed_version(connection)
+        _refuse_server(connection, before)
         text = _pending_script(before)
+        if before is None:
+            _has_vector(connection)
         if before is None or text is None:
             return []
         made: dict[str, str] = {}  # tables and indexes of the upgrade, by name: the table
@@ -331,22 +335,10 @@ def _settings_kept(connection: Connection) -> Iterator[str]:
 
 def _migrate(connection: Connection, path: str, *, citus: bool) -> MigrationResult:
     before = installed_version(connection)
-    if connection.info.server_version < 160000:
-        raise InstallError(
-            "PostgreSQL 16 or newer is needed, not "
-            + str(_scalar(connection, "select current_setting('server_version')")),
-            hint="Upgrade the server first, by pg_upgrade or by dump and restore.",
-        )
+    _refuse_server(connection, before)
     if before is None:
-        # The script checks this, too, where the server can read it.
-        encoding = _scalar(connection, "select current_setting('server_encoding')::bytea").decode()
-        if encoding != "UTF8":
-            raise InstallError(
-                f'the encoding of database "{connection.info.dbname}" is {encoding}',
-                hint="Create one with another encoding: create database memory encoding 'UTF8'"
-                " template template0;",
-            )
-        _provide_vector(connection, path)
+        if not _has_vector(connection):
+            _create_vector(connection, path)
         if citus:  # each shard has its own partitions
             connection.execute(
                 "select set_config('pgrecall.partitions', coalesce(nullif("
@@ -374,6 +366,24 @@ def _migrate(connection: Connection, path: str, *, citus: bool) -> MigrationResu
         distribute(connection)
     route: Literal["extension", "script"] = "extension" if is_extension else "script"
     return MigrationResult(before, __version__, route, citus or was_distributed, restored)
+
+
+def _refuse_server(connection: Connection, before: str | None) -> None:
+    if connection.info.server_version < 160000:
+        raise InstallError(
+            "PostgreSQL 16 or newer is needed, not "
+            + str(_scalar(connection, "select current_setting('server_version')")),
+            hint="Upgrade the server first, by pg_upgrade or by dump and restore.",
+        )
+    if before is None:
+        # The script checks this, too, where the server can read it.
+        encoding = _scalar(connection, "select current_setting('server_encoding')::bytea").decode()
+        if encoding != "UTF8":
+            raise InstallError(
+                f'the encoding of database "{connection.info.dbname}" is {encoding}',
+                hint="Create one with another encoding: create database memory encoding 'UTF8'"
+                " template template0;",
+            )
 
 
 def missing_functions(connection: Connection) -> dict[str, list[str]]:
@@ -428,9 +438,9 @@ def _pending_script(before: str | None) -> str | None:
     return script(build.upgrade_name(before, __version__))
 
 
-def _provide_vector(connection: Connection, path: str) -> None:
+def _has_vector(connection: Connection) -> bool:
     if _scalar(connection, "select exists (select from pg_extension where extname = 'vector')"):
-        return
+        return True
     if not _scalar(
         connection, "select exists (select from pg_available_extensions where name = 'vector')"
     ):
@@ -438,6 +448,10 @@ def _provide_vector(connection: Connection, path: str) -> None:
             "this server does not have pgvector",
             hint="Install pgvector 0.8.4 or newer on the server, then run: pgrecall migrate",
         )
+    return False
+
+
+def _create_vector(connection: Connection, path: str) -> None:
     try:
         connection.execute(_SET, ["search_path", path])  # into its first schema
         connection.execute("create extension vector")
