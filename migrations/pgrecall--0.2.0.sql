@@ -20,6 +20,8 @@
 do $$
 begin
   perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  -- The path that functions freeze is compared as text.
+  perform pg_catalog.set_config('quote_all_identifiers', 'off', true);
 end;
 $$;
 
@@ -11519,7 +11521,7 @@ declare
                                   else 1 - named_share * entity.sure end;
   seed   record := pgrecall_internal._hit_masses(
     request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
-  found  record;
+  spread record;
   depth  integer;
 begin
   if seed.memory_ids is null then
@@ -11530,12 +11532,12 @@ begin
   end loop;
   seed := pgrecall_internal._named_masses(
     request, hits, entity.entity_ids, entity.masses, seed.memory_ids, seed.masses);
-  found := pgrecall_internal._activated(
+  spread := pgrecall_internal._activated(
     request, coalesce(seed.memory_ids, '{}'), coalesce(seed.masses, '{}'),
     coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
     (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence from the graph.
-  if not seed.is_added and position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
+  if not seed.is_added and position(E'\x1f' in array_to_string(spread.paths, '')) = 0 then
     memory_ids := '{}';
     return;
   end if;
@@ -11545,11 +11547,11 @@ begin
     select array_agg(t.id order by t.score desc, t.id desc),
            array_agg(t.score order by t.score desc, t.id desc),
            array_agg(t.path order by t.score desc, t.id desc)
-    into   found.memory_ids, found.scores, found.paths
+    into   spread.memory_ids, spread.scores, spread.paths
     from (
       select u.id, u.path,
              case when m.at && request.during then u.score else 0.1 * u.score end as score
-      from   unnest(found.memory_ids, found.scores, found.paths) as u(id, score, path)
+      from   unnest(spread.memory_ids, spread.scores, spread.paths) as u(id, score, path)
       cross  join lateral (
         select coalesce(x.occurred, tstzrange(x.mentioned_at, x.mentioned_at, '[]')) as at
         from   pgrecall.memory x
@@ -11560,17 +11562,17 @@ begin
   end if;
   -- Beside other arms its second half changes no answer (bench/TRIED.md).
   depth := case when request.arms = '{graph}' then request.depth else (request.depth + 1) / 2 end;
-  memory_ids := found.memory_ids[:depth];
-  scores := found.scores[:depth];
-  paths := found.paths[:depth];
+  memory_ids := spread.memory_ids[:depth];
+  scores := spread.scores[:depth];
+  paths := spread.paths[:depth];
   if not pgrecall_internal._are_visible(request, memory_ids) then
     -- A join, because finding an element of an array of texts reads those before it.
     select array_agg(f.id order by f.n), array_agg(f.score order by f.n),
            array_agg(f.path order by f.n)
     into   memory_ids, scores, paths
-    from   unnest(found.memory_ids, found.scores, found.paths) with ordinality
+    from   unnest(spread.memory_ids, spread.scores, spread.paths) with ordinality
              as f(id, score, path, n)
-    join   unnest(pgrecall_internal._visible_places(request, found.memory_ids, depth)) as p
+    join   unnest(pgrecall_internal._visible_places(request, spread.memory_ids, depth)) as p
       on   p = f.n;
   end if;
   memory_ids := coalesce(memory_ids, '{}');
@@ -11698,7 +11700,7 @@ declare
     bank, '', fact_types => fact_types, filter => filter, as_of => as_of,
     options => jsonb_build_object('depth', depth), arm => 'graph');
   seed    record;
-  found   record;
+  spread  record;
 begin
   if exists (select from unnest(strengths) as s(strength)
              where s.strength not between 0 and 1e100) then
@@ -11717,16 +11719,16 @@ begin
     group  by u.id
     having max(coalesce(u.strength, 1)) > 0
   ) as s;
-  found := pgrecall_internal._activated(
+  spread := pgrecall_internal._activated(
     request, coalesce(seed.ids, '{}'), coalesce(seed.masses, '{}'), '{}', '{}', 2);
   return query
-  select found.memory_ids[u.p], row_number() over (order by u.n)::integer, found.scores[u.p],
-         case when l.is_causal then 0 else found.scores[u.p] end, 0::double precision,
-         case when l.is_causal then found.scores[u.p] else 0 end
+  select spread.memory_ids[u.p], row_number() over (order by u.n)::integer, spread.scores[u.p],
+         case when l.is_causal then 0 else spread.scores[u.p] end, 0::double precision,
+         case when l.is_causal then spread.scores[u.p] else 0 end
   from   unnest(pgrecall_internal._visible_places(
-           request, found.memory_ids, request.depth)) with ordinality as u(p, n)
+           request, spread.memory_ids, request.depth)) with ordinality as u(p, n)
   cross  join lateral (
-    select found.paths[u.p] ~ E'\x1f[*](cause|effect)\x1ff[0-9]+$' as is_causal
+    select spread.paths[u.p] ~ E'\x1f[*](cause|effect)\x1ff[0-9]+$' as is_causal
   ) as l
   order  by u.n;
 end;
@@ -11754,17 +11756,17 @@ declare
     bank, query, fact_types => fact_types, filter => filter, as_of => as_of,
     options => jsonb_build_object('depth', depth), arm => 'graph');
   entity  record;
-  found   record;
+  spread  record;
 begin
   hops := coalesce(hops, 2);
   perform pgrecall_internal._check_range('hops', hops, 0, 3);
   entity := pgrecall_internal._entity_masses(request);
-  found := pgrecall_internal._activated(
+  spread := pgrecall_internal._activated(
     request, '{}', '{}', coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
     hops + 1);
   return query
-  select found.memory_ids[u.p], u.n::integer, found.scores[u.p]
-  from   unnest(pgrecall_internal._visible_places(request, found.memory_ids, request.depth))
+  select spread.memory_ids[u.p], u.n::integer, spread.scores[u.p]
+  from   unnest(pgrecall_internal._visible_places(request, spread.memory_ids, request.depth))
            with ordinality as u(p, n)
   order  by u.n;
 end;
@@ -12807,7 +12809,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   searched pgrecall.bank := pgrecall_internal._bank(bank);
-  found    bigint[];
+  asked    bigint[];
 begin
   if model <> searched.embedding_model
      or pgrecall_internal._person_direction(searched) is null
@@ -12816,7 +12818,7 @@ begin
   then
     return;
   end if;
-  found := case
+  asked := case
     when memory_ids is null then array(
       select e.entity_id
       from   pgrecall.entity e
@@ -12839,16 +12841,16 @@ begin
                 and  o.memory_id <> all (memory_ids)
               limit  1) is null)
   end;
-  if found = '{}' then
+  if asked = '{}' then
     return;
   end if;
   return query
   with pair as materialized (
     select p.*
     from (
-      select d.*, bool_or(d.short_id = any (found) or d.entity_id = any (found))
+      select d.*, bool_or(d.short_id = any (asked) or d.entity_id = any (asked))
                     over (partition by d.short_id) as is_new
-      from   pgrecall_internal._short_names_in_doubt(names_pending.bank, found) as d
+      from   pgrecall_internal._short_names_in_doubt(names_pending.bank, asked) as d
     ) as p
     where  p.is_new
   )
@@ -15609,19 +15611,20 @@ set search_path from current
 as $$
 declare
   level double precision;
-  found record;
+  chosen record;
 begin
   ended := '{}';
   ends := '{}';
   successors := '{}';
   for level in select distinct m.trust from unnest(members) as m order by 1 desc loop
-    found := pgrecall_internal._replacements(members, level);
+    chosen := pgrecall_internal._replacements(members, level);
     -- Those of this trust; those of other trusts end one another in their own pass.
     select ended || coalesce(array_agg(u.memory_id), '{}'),
            ends || coalesce(array_agg(u.ends_at), '{}'),
            successors || coalesce(array_agg(u.successor_id), '{}')
     into   ended, ends, successors
-    from   unnest(found.ended, found.ends, found.successors) as u(memory_id, ends_at, successor_id)
+    from   unnest(chosen.ended, chosen.ends, chosen.successors)
+             as u(memory_id, ends_at, successor_id)
     where  u.memory_id in (select m.memory_id from unnest(members) as m where m.trust = level);
   end loop;
 end;
@@ -19122,7 +19125,7 @@ declare
       then format('the embedding model knows %s%% of the words of the query',
                   round(100 * (request.options ->> 'known_words')::numeric)) end;
   result  pgrecall_internal.arm_result;
-  found   pgrecall.arm_hit[];
+  reached pgrecall.arm_hit[];
   report  pgrecall.arm_report;
   began   timestamptz;
   scans   jsonb;
@@ -19152,7 +19155,7 @@ begin
       order  by a.place
     loop
       began := clock_timestamp();
-      found := '{}';
+      reached := '{}';
       report := null;
       report.arm := arm.name;
       report.status := 'skipped';
@@ -19184,14 +19187,14 @@ begin
             report.reason := nullif(concat_ws('; ', request.note, result.reason, arm.note), '');
             report.hint := result.hint;
             if result.memory_ids <> '{}' then
-              found := array(select h from pgrecall_internal._arm_hits(arm.name, result) as h);
+              reached := array(select h from pgrecall_internal._arm_hits(arm.name, result) as h);
               arms := arms || (
                 arm.name, arm.finds, arm.is_graph, arm.certain_at, result.scores[1],
                 result.scores[cardinality(result.scores)],
                 coalesce(result.scores[11], 0), result.background)::pgrecall_internal.arm_found;
             end if;
             if are_named then
-              found := pgrecall_internal._named_hits(request, found);
+              reached := pgrecall_internal._named_hits(request, reached);
             end if;
           end if;
         exception when others then
@@ -19216,12 +19219,12 @@ begin
         report.hint := coalesce(report.hint, pgrecall_internal._other_model_hint());
       end if;
       if not is_planned then
-        report.rows := cardinality(found);
-        report.best_score := (found[1]).score;
+        report.rows := cardinality(reached);
+        report.best_score := (reached[1]).score;
         report.milliseconds := extract(epoch from clock_timestamp() - began) * 1000;
       end if;
-      if cardinality(found) > 0 then
-        hits := hits || found;
+      if cardinality(reached) > 0 then
+        hits := hits || reached;
       end if;
       reports := reports || report;
     end loop;
@@ -19829,9 +19832,9 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  found bytea[];
+  vectors bytea[];
 begin
-  select array_agg(e.tokens order by u.n) into found
+  select array_agg(e.tokens order by u.n) into vectors
   from   generate_series(1, cardinality(hits)) as u(n)
   left   join lateral (
     select x.tokens
@@ -19841,7 +19844,7 @@ begin
     limit  1
   ) as e on true;
   for n in 1 .. cardinality(hits) loop
-    hits[n].tokens := found[n];
+    hits[n].tokens := vectors[n];
   end loop;
   return hits;
 end;
@@ -20386,7 +20389,7 @@ declare
   floor     double precision := (request.options ->> 'similarity_floor')::double precision;
   is_vector boolean := arm.needs && '{embedding,hypothetical}';
   is_word   boolean := 'terms' = any (arm.needs);
-  found     bigint;
+  hit_count bigint;
   worst     double precision;
   before    pgrecall.arm_hit[];
   alone     pgrecall_internal.arm_result;
@@ -20409,7 +20412,7 @@ begin
          array_agg((h.arm, h.memory_id, h.rank, h.score, h.named, h.via,
                     h.background)::pgrecall.arm_hit
                    order by h.n) filter (where a.place < arm.place)
-  into   found, worst, before
+  into   hit_count, worst, before
   from   unnest(hits) with ordinality
            as h(arm, memory_id, rank, score, named, via, background, n)
   join   pgrecall.arms() as a on a.arm = h.arm;
@@ -20427,12 +20430,13 @@ begin
   step.reason := case
     when step.score is null and is_word and (request.phrases <> '{}' or request.excluded <> '{}')
       then 'a phrase that it lacks, or a word that it must not have, keeps it out'
-    when step.score is null and found = 0 then 'the arm found nothing'
-    when step.score is null then format('it is none of the %s that the arm leads to', found)
+    when step.score is null and hit_count = 0 then 'the arm found nothing'
+    when step.score is null then format('it is none of the %s that the arm leads to', hit_count)
     when is_vector and step.score < floor
       then format('its similarity is below similarity_floor, %s', floor)
     when step.score <= worst
-      then format('the arm found %s with a score of at least %s', found, round(worst::numeric, 4))
+      then format('the arm found %s with a score of at least %s', hit_count,
+                  round(worst::numeric, 4))
     else 'an approximate search passed it by'
   end;
   return step;

@@ -429,9 +429,9 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  found bytea[];
+  vectors bytea[];
 begin
-  select array_agg(e.tokens order by u.n) into found
+  select array_agg(e.tokens order by u.n) into vectors
   from   generate_series(1, cardinality(hits)) as u(n)
   left   join lateral (
     select x.tokens
@@ -441,7 +441,7 @@ begin
     limit  1
   ) as e on true;
   for n in 1 .. cardinality(hits) loop
-    hits[n].tokens := found[n];
+    hits[n].tokens := vectors[n];
   end loop;
   return hits;
 end;

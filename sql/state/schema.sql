@@ -17,6 +17,8 @@
 do $$
 begin
   perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  -- The path that functions freeze is compared as text.
+  perform pg_catalog.set_config('quote_all_identifiers', 'off', true);
 end;
 $$;
 

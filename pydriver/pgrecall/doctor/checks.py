@@ -63,6 +63,7 @@ def examine_connected(connection: Connection) -> list[Finding]:
         schema.refuse_router(connection)
     except RecallError as error:
         return [Finding("good", "router", error.message, error.hint)]
+    connection.execute("set quote_all_identifiers = off")  # the checks compare names as text
     recall = Recall(connection)
     findings = [_server(connection), _vector(recall), _pgrecall(connection)]
     findings += [*_locale(recall), _embedder(), _reranker()]

@@ -210,6 +210,7 @@ def dependents(connection: Connection) -> dict[str, bool]:
     """
     with translated(), connection.transaction(), _settings_kept(connection):
         connection.execute(_SET, ["search_path", _PATH])
+        connection.execute(_SET, ["quote_all_identifiers", "off"])  # the query compares names
         text = _pending_script(installed_version(connection)) or ""
         query = re.search(r"^create table pgrecall_upgrade\.concerned as\n.*?;$", text, _WHOLE)
         if query is None:
@@ -324,7 +325,13 @@ def _settings_kept(connection: Connection) -> Iterator[str]:
 
     Yields the search_path of the caller.
     """
-    kept = ("search_path", "lock_timeout", "check_function_bodies", "client_min_messages")
+    kept = (
+        "search_path",
+        "lock_timeout",
+        "check_function_bodies",
+        "client_min_messages",
+        "quote_all_identifiers",
+    )
     values = [_scalar(connection, "select pg_catalog.current_setting(%s)", name) for name in kept]
     # In a SQL_ASCII database texts are bytes; the script refuses it.
     values = [value.decode() if isinstance(value, bytes) else value for value in values]
