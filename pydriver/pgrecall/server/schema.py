@@ -394,12 +394,19 @@ def _refuse_server(connection: Connection, before: str | None) -> None:
 
 
 def missing_functions(connection: Connection) -> dict[str, list[str]]:
-    """Return the statements that create the missing functions and views of this version."""
+    """Return the statements that create the missing functions, views and casts of this version.
+
+    A dump of schemas has no casts.
+    """
     query = (
-        "select pg_catalog.array_agg(pg_catalog.format('%I.%I', n.nspname, x.name))"
-        " from (select p.proname, p.pronamespace from pg_proc p"
-        " union all select c.relname, c.relnamespace from pg_class c where c.relkind = 'v')"
-        " as x(name, schema_id) join pg_namespace n on n.oid = x.schema_id"
+        "select pg_catalog.array_agg(pg_catalog.format(case when x.source_id is null then '%s.%s'"
+        " else 'cast (%3$s as %1$s.%2$s)' end, n.nspname, x.name,"
+        " pg_catalog.format_type(x.source_id, null)))"
+        " from (select p.proname, p.pronamespace, null::oid from pg_proc p union all"
+        " select c.relname, c.relnamespace, null from pg_class c where c.relkind = 'v' union all"
+        " select t.typname, t.typnamespace, k.castsource"
+        " from pg_cast k join pg_type t on t.oid = k.casttarget)"
+        " as x(name, schema_id, source_id) join pg_namespace n on n.oid = x.schema_id"
         " where n.nspname in ('pgrecall', 'pgrecall_internal')"
     )
     there = set(_scalar(connection, query) or ())
