@@ -20,6 +20,8 @@
 do $$
 begin
   perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  -- The path that functions freeze is compared as text.
+  perform pg_catalog.set_config('quote_all_identifiers', 'off', true);
 end;
 $$;
 
@@ -117,12 +119,15 @@ begin
       hint    = 'Create one with another encoding: create database memory encoding ''UTF8'' '
                 'template template0;';
   end if;
-  if chr(233) !~ '[[:alpha:]]' then
+  -- Text search knows only the letters of LC_CTYPE, which may be C where the provider is ICU.
+  if chr(233) !~ '[[:alpha:]]'
+     or to_tsvector('simple', chr(8220) || chr(201)) <> to_tsvector('simple', chr(233)) then
     raise warning using
-      message = format('the locale of database "%s" knows no letters but a to z',
-                       current_database()),
-      hint    = 'Names and words with others are cut or refused. Create one of another locale: '
-                'create database memory locale ''C.UTF-8'' template template0;';
+      message = format('the locale of database "%s", with LC_CTYPE %s, knows no letters but a to z',
+                       current_database(), (select d.datctype from pg_database d
+                                            where d.datname = current_database())),
+      hint    = 'Names and words with others are cut, joined or refused. Create one of another '
+                'locale: create database memory locale ''C.UTF-8'' template template0;';
   end if;
 
   perform set_config('search_path', format('pg_catalog, %I, pg_temp', vector_schema), true);
@@ -1586,7 +1591,7 @@ create cast (daterange as pgrecall_internal.period)
 create cast (text as pgrecall_internal.period)
   with function pgrecall_internal._period_of_text (text) as implicit;
 -- JDBC sends strings as varchar.
-create cast (varchar as pgrecall_internal.period)
+create cast (character varying as pgrecall_internal.period)
   with function pgrecall_internal._period_of_text (text) as implicit;
 
 -- state/result.sql
@@ -4753,10 +4758,17 @@ begin
         else 'Begin with: begin read write; where nothing was begun: set '
              'default_transaction_read_only = off;' end;
   end if;
+  -- Foreign keys then erase nothing: what hangs on a forgotten memory, such as its embedding.
+  if current_setting('session_replication_role') = 'replica' then
+    raise exception using
+      errcode = 'object_not_in_prerequisite_state',
+      message = 'session_replication_role is replica: what hangs on a row would outlive it',
+      hint    = 'Run: set session_replication_role = origin;';
+  end if;
 end;
 $$;
 comment on function pgrecall_internal._check_writable is
-'Raises 25006 on a standby and in a read-only transaction.';
+'Raises 25006 on a standby and in a read-only transaction, 55000 where no foreign key is followed.';
 
 create or replace function pgrecall_internal._bank_to_write(
   bank text, relation regclass default 'pgrecall.bank', privilege text default 'update')
@@ -11516,7 +11528,7 @@ declare
                                   else 1 - named_share * entity.sure end;
   seed   record := pgrecall_internal._hit_masses(
     request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
-  found  record;
+  spread record;
   depth  integer;
 begin
   if seed.memory_ids is null then
@@ -11527,12 +11539,12 @@ begin
   end loop;
   seed := pgrecall_internal._named_masses(
     request, hits, entity.entity_ids, entity.masses, seed.memory_ids, seed.masses);
-  found := pgrecall_internal._activated(
+  spread := pgrecall_internal._activated(
     request, coalesce(seed.memory_ids, '{}'), coalesce(seed.masses, '{}'),
     coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
     (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence from the graph.
-  if not seed.is_added and position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
+  if not seed.is_added and position(E'\x1f' in array_to_string(spread.paths, '')) = 0 then
     memory_ids := '{}';
     return;
   end if;
@@ -11542,11 +11554,11 @@ begin
     select array_agg(t.id order by t.score desc, t.id desc),
            array_agg(t.score order by t.score desc, t.id desc),
            array_agg(t.path order by t.score desc, t.id desc)
-    into   found.memory_ids, found.scores, found.paths
+    into   spread.memory_ids, spread.scores, spread.paths
     from (
       select u.id, u.path,
              case when m.at && request.during then u.score else 0.1 * u.score end as score
-      from   unnest(found.memory_ids, found.scores, found.paths) as u(id, score, path)
+      from   unnest(spread.memory_ids, spread.scores, spread.paths) as u(id, score, path)
       cross  join lateral (
         select coalesce(x.occurred, tstzrange(x.mentioned_at, x.mentioned_at, '[]')) as at
         from   pgrecall.memory x
@@ -11557,17 +11569,17 @@ begin
   end if;
   -- Beside other arms its second half changes no answer (bench/TRIED.md).
   depth := case when request.arms = '{graph}' then request.depth else (request.depth + 1) / 2 end;
-  memory_ids := found.memory_ids[:depth];
-  scores := found.scores[:depth];
-  paths := found.paths[:depth];
+  memory_ids := spread.memory_ids[:depth];
+  scores := spread.scores[:depth];
+  paths := spread.paths[:depth];
   if not pgrecall_internal._are_visible(request, memory_ids) then
     -- A join, because finding an element of an array of texts reads those before it.
     select array_agg(f.id order by f.n), array_agg(f.score order by f.n),
            array_agg(f.path order by f.n)
     into   memory_ids, scores, paths
-    from   unnest(found.memory_ids, found.scores, found.paths) with ordinality
+    from   unnest(spread.memory_ids, spread.scores, spread.paths) with ordinality
              as f(id, score, path, n)
-    join   unnest(pgrecall_internal._visible_places(request, found.memory_ids, depth)) as p
+    join   unnest(pgrecall_internal._visible_places(request, spread.memory_ids, depth)) as p
       on   p = f.n;
   end if;
   memory_ids := coalesce(memory_ids, '{}');
@@ -11695,7 +11707,7 @@ declare
     bank, '', fact_types => fact_types, filter => filter, as_of => as_of,
     options => jsonb_build_object('depth', depth), arm => 'graph');
   seed    record;
-  found   record;
+  spread  record;
 begin
   if exists (select from unnest(strengths) as s(strength)
              where s.strength not between 0 and 1e100) then
@@ -11714,16 +11726,16 @@ begin
     group  by u.id
     having max(coalesce(u.strength, 1)) > 0
   ) as s;
-  found := pgrecall_internal._activated(
+  spread := pgrecall_internal._activated(
     request, coalesce(seed.ids, '{}'), coalesce(seed.masses, '{}'), '{}', '{}', 2);
   return query
-  select found.memory_ids[u.p], row_number() over (order by u.n)::integer, found.scores[u.p],
-         case when l.is_causal then 0 else found.scores[u.p] end, 0::double precision,
-         case when l.is_causal then found.scores[u.p] else 0 end
+  select spread.memory_ids[u.p], row_number() over (order by u.n)::integer, spread.scores[u.p],
+         case when l.is_causal then 0 else spread.scores[u.p] end, 0::double precision,
+         case when l.is_causal then spread.scores[u.p] else 0 end
   from   unnest(pgrecall_internal._visible_places(
-           request, found.memory_ids, request.depth)) with ordinality as u(p, n)
+           request, spread.memory_ids, request.depth)) with ordinality as u(p, n)
   cross  join lateral (
-    select found.paths[u.p] ~ E'\x1f[*](cause|effect)\x1ff[0-9]+$' as is_causal
+    select spread.paths[u.p] ~ E'\x1f[*](cause|effect)\x1ff[0-9]+$' as is_causal
   ) as l
   order  by u.n;
 end;
@@ -11751,17 +11763,17 @@ declare
     bank, query, fact_types => fact_types, filter => filter, as_of => as_of,
     options => jsonb_build_object('depth', depth), arm => 'graph');
   entity  record;
-  found   record;
+  spread  record;
 begin
   hops := coalesce(hops, 2);
   perform pgrecall_internal._check_range('hops', hops, 0, 3);
   entity := pgrecall_internal._entity_masses(request);
-  found := pgrecall_internal._activated(
+  spread := pgrecall_internal._activated(
     request, '{}', '{}', coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
     hops + 1);
   return query
-  select found.memory_ids[u.p], u.n::integer, found.scores[u.p]
-  from   unnest(pgrecall_internal._visible_places(request, found.memory_ids, request.depth))
+  select spread.memory_ids[u.p], u.n::integer, spread.scores[u.p]
+  from   unnest(pgrecall_internal._visible_places(request, spread.memory_ids, request.depth))
            with ordinality as u(p, n)
   order  by u.n;
 end;
@@ -12804,7 +12816,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   searched pgrecall.bank := pgrecall_internal._bank(bank);
-  found    bigint[];
+  asked    bigint[];
 begin
   if model <> searched.embedding_model
      or pgrecall_internal._person_direction(searched) is null
@@ -12813,7 +12825,7 @@ begin
   then
     return;
   end if;
-  found := case
+  asked := case
     when memory_ids is null then array(
       select e.entity_id
       from   pgrecall.entity e
@@ -12836,16 +12848,16 @@ begin
                 and  o.memory_id <> all (memory_ids)
               limit  1) is null)
   end;
-  if found = '{}' then
+  if asked = '{}' then
     return;
   end if;
   return query
   with pair as materialized (
     select p.*
     from (
-      select d.*, bool_or(d.short_id = any (found) or d.entity_id = any (found))
+      select d.*, bool_or(d.short_id = any (asked) or d.entity_id = any (asked))
                     over (partition by d.short_id) as is_new
-      from   pgrecall_internal._short_names_in_doubt(names_pending.bank, found) as d
+      from   pgrecall_internal._short_names_in_doubt(names_pending.bank, asked) as d
     ) as p
     where  p.is_new
   )
@@ -15606,19 +15618,20 @@ set search_path from current
 as $$
 declare
   level double precision;
-  found record;
+  chosen record;
 begin
   ended := '{}';
   ends := '{}';
   successors := '{}';
   for level in select distinct m.trust from unnest(members) as m order by 1 desc loop
-    found := pgrecall_internal._replacements(members, level);
+    chosen := pgrecall_internal._replacements(members, level);
     -- Those of this trust; those of other trusts end one another in their own pass.
     select ended || coalesce(array_agg(u.memory_id), '{}'),
            ends || coalesce(array_agg(u.ends_at), '{}'),
            successors || coalesce(array_agg(u.successor_id), '{}')
     into   ended, ends, successors
-    from   unnest(found.ended, found.ends, found.successors) as u(memory_id, ends_at, successor_id)
+    from   unnest(chosen.ended, chosen.ends, chosen.successors)
+             as u(memory_id, ends_at, successor_id)
     where  u.memory_id in (select m.memory_id from unnest(members) as m where m.trust = level);
   end loop;
 end;
@@ -19119,7 +19132,7 @@ declare
       then format('the embedding model knows %s%% of the words of the query',
                   round(100 * (request.options ->> 'known_words')::numeric)) end;
   result  pgrecall_internal.arm_result;
-  found   pgrecall.arm_hit[];
+  reached pgrecall.arm_hit[];
   report  pgrecall.arm_report;
   began   timestamptz;
   scans   jsonb;
@@ -19149,7 +19162,7 @@ begin
       order  by a.place
     loop
       began := clock_timestamp();
-      found := '{}';
+      reached := '{}';
       report := null;
       report.arm := arm.name;
       report.status := 'skipped';
@@ -19181,14 +19194,14 @@ begin
             report.reason := nullif(concat_ws('; ', request.note, result.reason, arm.note), '');
             report.hint := result.hint;
             if result.memory_ids <> '{}' then
-              found := array(select h from pgrecall_internal._arm_hits(arm.name, result) as h);
+              reached := array(select h from pgrecall_internal._arm_hits(arm.name, result) as h);
               arms := arms || (
                 arm.name, arm.finds, arm.is_graph, arm.certain_at, result.scores[1],
                 result.scores[cardinality(result.scores)],
                 coalesce(result.scores[11], 0), result.background)::pgrecall_internal.arm_found;
             end if;
             if are_named then
-              found := pgrecall_internal._named_hits(request, found);
+              reached := pgrecall_internal._named_hits(request, reached);
             end if;
           end if;
         exception when others then
@@ -19213,12 +19226,12 @@ begin
         report.hint := coalesce(report.hint, pgrecall_internal._other_model_hint());
       end if;
       if not is_planned then
-        report.rows := cardinality(found);
-        report.best_score := (found[1]).score;
+        report.rows := cardinality(reached);
+        report.best_score := (reached[1]).score;
         report.milliseconds := extract(epoch from clock_timestamp() - began) * 1000;
       end if;
-      if cardinality(found) > 0 then
-        hits := hits || found;
+      if cardinality(reached) > 0 then
+        hits := hits || reached;
       end if;
       reports := reports || report;
     end loop;
@@ -19448,11 +19461,13 @@ begin
         case (reports[n]).arm when 'lexical' then 'embeddings' else 'words' end,
         case (reports[n]).arm when 'lexical' then 'words' else 'embeddings' end));
     end if;
-    -- An identifier is doubted in every model.
-    if share <= 0.2 and exists (select from unnest(arms) as a
-                                where  a.arm = (reports[n]).arm and a.background < 'infinity') then
-      reports[n].hint := coalesce(
-        (reports[n]).hint, pgrecall_internal._other_model_hint());
+    -- An identifier is doubted in every model. Two conditions: as one they are a statement per arm.
+    if share <= 0.2 then
+      if exists (select from unnest(arms) as a
+                 where  a.arm = (reports[n]).arm and a.background < 'infinity') then
+        reports[n].hint := coalesce(
+          (reports[n]).hint, pgrecall_internal._other_model_hint());
+      end if;
     end if;
   end loop;
   return reports;
@@ -19824,9 +19839,9 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  found bytea[];
+  vectors bytea[];
 begin
-  select array_agg(e.tokens order by u.n) into found
+  select array_agg(e.tokens order by u.n) into vectors
   from   generate_series(1, cardinality(hits)) as u(n)
   left   join lateral (
     select x.tokens
@@ -19836,7 +19851,7 @@ begin
     limit  1
   ) as e on true;
   for n in 1 .. cardinality(hits) loop
-    hits[n].tokens := found[n];
+    hits[n].tokens := vectors[n];
   end loop;
   return hits;
 end;
@@ -20381,7 +20396,7 @@ declare
   floor     double precision := (request.options ->> 'similarity_floor')::double precision;
   is_vector boolean := arm.needs && '{embedding,hypothetical}';
   is_word   boolean := 'terms' = any (arm.needs);
-  found     bigint;
+  hit_count bigint;
   worst     double precision;
   before    pgrecall.arm_hit[];
   alone     pgrecall_internal.arm_result;
@@ -20404,7 +20419,7 @@ begin
          array_agg((h.arm, h.memory_id, h.rank, h.score, h.named, h.via,
                     h.background)::pgrecall.arm_hit
                    order by h.n) filter (where a.place < arm.place)
-  into   found, worst, before
+  into   hit_count, worst, before
   from   unnest(hits) with ordinality
            as h(arm, memory_id, rank, score, named, via, background, n)
   join   pgrecall.arms() as a on a.arm = h.arm;
@@ -20422,12 +20437,13 @@ begin
   step.reason := case
     when step.score is null and is_word and (request.phrases <> '{}' or request.excluded <> '{}')
       then 'a phrase that it lacks, or a word that it must not have, keeps it out'
-    when step.score is null and found = 0 then 'the arm found nothing'
-    when step.score is null then format('it is none of the %s that the arm leads to', found)
+    when step.score is null and hit_count = 0 then 'the arm found nothing'
+    when step.score is null then format('it is none of the %s that the arm leads to', hit_count)
     when is_vector and step.score < floor
       then format('its similarity is below similarity_floor, %s', floor)
     when step.score <= worst
-      then format('the arm found %s with a score of at least %s', found, round(worst::numeric, 4))
+      then format('the arm found %s with a score of at least %s', hit_count,
+                  round(worst::numeric, 4))
     else 'an approximate search passed it by'
   end;
   return step;
@@ -21612,6 +21628,10 @@ declare
   broken    text;
   done      pgrecall.synced_table;
 begin
+  -- In a subscription, which cannot write into a bank, triggers that fire always leave it to later.
+  if not is_copying and current_setting('session_replication_role') = 'replica' then
+    return;
+  end if;
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   if relation is not null then

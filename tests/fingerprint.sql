@@ -70,7 +70,8 @@ select 'column',
          'compression', a.attcompression,
          'collation', a.attcollation::regcollation::text,
          'statistics', coalesce(a.attstattarget, -1),
-         'options', a.attoptions,
+         -- PostgreSQL 17.12 keeps a number of its own there.
+         'options', array(select o from unnest(a.attoptions) as o where o not like 'pg\_attver=%'),
          'acl', array(select i::text from unnest(a.attacl) i order by 1),
          'comment', col_description(r.oid, a.attnum)
        )::text

@@ -13,6 +13,8 @@
 do $upgrade$
 begin
   perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  -- Names of schemas are compared as text.
+  perform pg_catalog.set_config('quote_all_identifiers', 'off', true);
 end;
 $upgrade$;
 

@@ -142,10 +142,17 @@ begin
         else 'Begin with: begin read write; where nothing was begun: set '
              'default_transaction_read_only = off;' end;
   end if;
+  -- Foreign keys then erase nothing: what hangs on a forgotten memory, such as its embedding.
+  if current_setting('session_replication_role') = 'replica' then
+    raise exception using
+      errcode = 'object_not_in_prerequisite_state',
+      message = 'session_replication_role is replica: what hangs on a row would outlive it',
+      hint    = 'Run: set session_replication_role = origin;';
+  end if;
 end;
 $$;
 comment on function pgrecall_internal._check_writable is
-'Raises 25006 on a standby and in a read-only transaction.';
+'Raises 25006 on a standby and in a read-only transaction, 55000 where no foreign key is followed.';
 
 create or replace function pgrecall_internal._bank_to_write(
   bank text, relation regclass default 'pgrecall.bank', privilege text default 'update')

@@ -159,7 +159,7 @@ declare
                                   else 1 - named_share * entity.sure end;
   seed   record := pgrecall_internal._hit_masses(
     request, hits, coalesce(request.found, pgrecall_internal._arms_found(hits)), share);
-  found  record;
+  spread record;
   depth  integer;
 begin
   if seed.memory_ids is null then
@@ -170,12 +170,12 @@ begin
   end loop;
   seed := pgrecall_internal._named_masses(
     request, hits, entity.entity_ids, entity.masses, seed.memory_ids, seed.masses);
-  found := pgrecall_internal._activated(
+  spread := pgrecall_internal._activated(
     request, coalesce(seed.memory_ids, '{}'), coalesce(seed.masses, '{}'),
     coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
     (request.options ->> 'graph_steps')::integer);
   -- Where nothing leads on, the hits alone are no evidence from the graph.
-  if not seed.is_added and position(E'\x1f' in array_to_string(found.paths, '')) = 0 then
+  if not seed.is_added and position(E'\x1f' in array_to_string(spread.paths, '')) = 0 then
     memory_ids := '{}';
     return;
   end if;
@@ -185,11 +185,11 @@ begin
     select array_agg(t.id order by t.score desc, t.id desc),
            array_agg(t.score order by t.score desc, t.id desc),
            array_agg(t.path order by t.score desc, t.id desc)
-    into   found.memory_ids, found.scores, found.paths
+    into   spread.memory_ids, spread.scores, spread.paths
     from (
       select u.id, u.path,
              case when m.at && request.during then u.score else 0.1 * u.score end as score
-      from   unnest(found.memory_ids, found.scores, found.paths) as u(id, score, path)
+      from   unnest(spread.memory_ids, spread.scores, spread.paths) as u(id, score, path)
       cross  join lateral (
         select coalesce(x.occurred, tstzrange(x.mentioned_at, x.mentioned_at, '[]')) as at
         from   pgrecall.memory x
@@ -200,17 +200,17 @@ begin
   end if;
   -- Beside other arms its second half changes no answer (bench/TRIED.md).
   depth := case when request.arms = '{graph}' then request.depth else (request.depth + 1) / 2 end;
-  memory_ids := found.memory_ids[:depth];
-  scores := found.scores[:depth];
-  paths := found.paths[:depth];
+  memory_ids := spread.memory_ids[:depth];
+  scores := spread.scores[:depth];
+  paths := spread.paths[:depth];
   if not pgrecall_internal._are_visible(request, memory_ids) then
     -- A join, because finding an element of an array of texts reads those before it.
     select array_agg(f.id order by f.n), array_agg(f.score order by f.n),
            array_agg(f.path order by f.n)
     into   memory_ids, scores, paths
-    from   unnest(found.memory_ids, found.scores, found.paths) with ordinality
+    from   unnest(spread.memory_ids, spread.scores, spread.paths) with ordinality
              as f(id, score, path, n)
-    join   unnest(pgrecall_internal._visible_places(request, found.memory_ids, depth)) as p
+    join   unnest(pgrecall_internal._visible_places(request, spread.memory_ids, depth)) as p
       on   p = f.n;
   end if;
   memory_ids := coalesce(memory_ids, '{}');
@@ -338,7 +338,7 @@ declare
     bank, '', fact_types => fact_types, filter => filter, as_of => as_of,
     options => jsonb_build_object('depth', depth), arm => 'graph');
   seed    record;
-  found   record;
+  spread  record;
 begin
   if exists (select from unnest(strengths) as s(strength)
              where s.strength not between 0 and 1e100) then
@@ -357,16 +357,16 @@ begin
     group  by u.id
     having max(coalesce(u.strength, 1)) > 0
   ) as s;
-  found := pgrecall_internal._activated(
+  spread := pgrecall_internal._activated(
     request, coalesce(seed.ids, '{}'), coalesce(seed.masses, '{}'), '{}', '{}', 2);
   return query
-  select found.memory_ids[u.p], row_number() over (order by u.n)::integer, found.scores[u.p],
-         case when l.is_causal then 0 else found.scores[u.p] end, 0::double precision,
-         case when l.is_causal then found.scores[u.p] else 0 end
+  select spread.memory_ids[u.p], row_number() over (order by u.n)::integer, spread.scores[u.p],
+         case when l.is_causal then 0 else spread.scores[u.p] end, 0::double precision,
+         case when l.is_causal then spread.scores[u.p] else 0 end
   from   unnest(pgrecall_internal._visible_places(
-           request, found.memory_ids, request.depth)) with ordinality as u(p, n)
+           request, spread.memory_ids, request.depth)) with ordinality as u(p, n)
   cross  join lateral (
-    select found.paths[u.p] ~ E'\x1f[*](cause|effect)\x1ff[0-9]+$' as is_causal
+    select spread.paths[u.p] ~ E'\x1f[*](cause|effect)\x1ff[0-9]+$' as is_causal
   ) as l
   order  by u.n;
 end;
@@ -394,17 +394,17 @@ declare
     bank, query, fact_types => fact_types, filter => filter, as_of => as_of,
     options => jsonb_build_object('depth', depth), arm => 'graph');
   entity  record;
-  found   record;
+  spread  record;
 begin
   hops := coalesce(hops, 2);
   perform pgrecall_internal._check_range('hops', hops, 0, 3);
   entity := pgrecall_internal._entity_masses(request);
-  found := pgrecall_internal._activated(
+  spread := pgrecall_internal._activated(
     request, '{}', '{}', coalesce(entity.entity_ids, '{}'), coalesce(entity.masses, '{}'),
     hops + 1);
   return query
-  select found.memory_ids[u.p], u.n::integer, found.scores[u.p]
-  from   unnest(pgrecall_internal._visible_places(request, found.memory_ids, request.depth))
+  select spread.memory_ids[u.p], u.n::integer, spread.scores[u.p]
+  from   unnest(pgrecall_internal._visible_places(request, spread.memory_ids, request.depth))
            with ordinality as u(p, n)
   order  by u.n;
 end;

@@ -365,6 +365,10 @@ declare
   broken    text;
   done      pgrecall.synced_table;
 begin
+  -- In a subscription, which cannot write into a bank, triggers that fire always leave it to later.
+  if not is_copying and current_setting('session_replication_role') = 'replica' then
+    return;
+  end if;
   perform pgrecall_internal._bank(bank);
   perform pgrecall_internal._check_range('batch_size', batch_size, 1, 100000);
   if relation is not null then

@@ -51,11 +51,13 @@ begin
         case (reports[n]).arm when 'lexical' then 'embeddings' else 'words' end,
         case (reports[n]).arm when 'lexical' then 'words' else 'embeddings' end));
     end if;
-    -- An identifier is doubted in every model.
-    if share <= 0.2 and exists (select from unnest(arms) as a
-                                where  a.arm = (reports[n]).arm and a.background < 'infinity') then
-      reports[n].hint := coalesce(
-        (reports[n]).hint, pgrecall_internal._other_model_hint());
+    -- An identifier is doubted in every model. Two conditions: as one they are a statement per arm.
+    if share <= 0.2 then
+      if exists (select from unnest(arms) as a
+                 where  a.arm = (reports[n]).arm and a.background < 'infinity') then
+        reports[n].hint := coalesce(
+          (reports[n]).hint, pgrecall_internal._other_model_hint());
+      end if;
     end if;
   end loop;
   return reports;
@@ -427,9 +429,9 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  found bytea[];
+  vectors bytea[];
 begin
-  select array_agg(e.tokens order by u.n) into found
+  select array_agg(e.tokens order by u.n) into vectors
   from   generate_series(1, cardinality(hits)) as u(n)
   left   join lateral (
     select x.tokens
@@ -439,7 +441,7 @@ begin
     limit  1
   ) as e on true;
   for n in 1 .. cardinality(hits) loop
-    hits[n].tokens := found[n];
+    hits[n].tokens := vectors[n];
   end loop;
   return hits;
 end;

@@ -101,7 +101,7 @@ declare
       then format('the embedding model knows %s%% of the words of the query',
                   round(100 * (request.options ->> 'known_words')::numeric)) end;
   result  pgrecall_internal.arm_result;
-  found   pgrecall.arm_hit[];
+  reached pgrecall.arm_hit[];
   report  pgrecall.arm_report;
   began   timestamptz;
   scans   jsonb;
@@ -131,7 +131,7 @@ begin
       order  by a.place
     loop
       began := clock_timestamp();
-      found := '{}';
+      reached := '{}';
       report := null;
       report.arm := arm.name;
       report.status := 'skipped';
@@ -163,14 +163,14 @@ begin
             report.reason := nullif(concat_ws('; ', request.note, result.reason, arm.note), '');
             report.hint := result.hint;
             if result.memory_ids <> '{}' then
-              found := array(select h from pgrecall_internal._arm_hits(arm.name, result) as h);
+              reached := array(select h from pgrecall_internal._arm_hits(arm.name, result) as h);
               arms := arms || (
                 arm.name, arm.finds, arm.is_graph, arm.certain_at, result.scores[1],
                 result.scores[cardinality(result.scores)],
                 coalesce(result.scores[11], 0), result.background)::pgrecall_internal.arm_found;
             end if;
             if are_named then
-              found := pgrecall_internal._named_hits(request, found);
+              reached := pgrecall_internal._named_hits(request, reached);
             end if;
           end if;
         exception when others then
@@ -195,12 +195,12 @@ begin
         report.hint := coalesce(report.hint, pgrecall_internal._other_model_hint());
       end if;
       if not is_planned then
-        report.rows := cardinality(found);
-        report.best_score := (found[1]).score;
+        report.rows := cardinality(reached);
+        report.best_score := (reached[1]).score;
         report.milliseconds := extract(epoch from clock_timestamp() - began) * 1000;
       end if;
-      if cardinality(found) > 0 then
-        hits := hits || found;
+      if cardinality(reached) > 0 then
+        hits := hits || reached;
       end if;
       reports := reports || report;
     end loop;

@@ -83,7 +83,7 @@ declare
   floor     double precision := (request.options ->> 'similarity_floor')::double precision;
   is_vector boolean := arm.needs && '{embedding,hypothetical}';
   is_word   boolean := 'terms' = any (arm.needs);
-  found     bigint;
+  hit_count bigint;
   worst     double precision;
   before    pgrecall.arm_hit[];
   alone     pgrecall_internal.arm_result;
@@ -106,7 +106,7 @@ begin
          array_agg((h.arm, h.memory_id, h.rank, h.score, h.named, h.via,
                     h.background)::pgrecall.arm_hit
                    order by h.n) filter (where a.place < arm.place)
-  into   found, worst, before
+  into   hit_count, worst, before
   from   unnest(hits) with ordinality
            as h(arm, memory_id, rank, score, named, via, background, n)
   join   pgrecall.arms() as a on a.arm = h.arm;
@@ -124,12 +124,13 @@ begin
   step.reason := case
     when step.score is null and is_word and (request.phrases <> '{}' or request.excluded <> '{}')
       then 'a phrase that it lacks, or a word that it must not have, keeps it out'
-    when step.score is null and found = 0 then 'the arm found nothing'
-    when step.score is null then format('it is none of the %s that the arm leads to', found)
+    when step.score is null and hit_count = 0 then 'the arm found nothing'
+    when step.score is null then format('it is none of the %s that the arm leads to', hit_count)
     when is_vector and step.score < floor
       then format('its similarity is below similarity_floor, %s', floor)
     when step.score <= worst
-      then format('the arm found %s with a score of at least %s', found, round(worst::numeric, 4))
+      then format('the arm found %s with a score of at least %s', hit_count,
+                  round(worst::numeric, 4))
     else 'an approximate search passed it by'
   end;
   return step;

@@ -240,19 +240,20 @@ set search_path from current
 as $$
 declare
   level double precision;
-  found record;
+  chosen record;
 begin
   ended := '{}';
   ends := '{}';
   successors := '{}';
   for level in select distinct m.trust from unnest(members) as m order by 1 desc loop
-    found := pgrecall_internal._replacements(members, level);
+    chosen := pgrecall_internal._replacements(members, level);
     -- Those of this trust; those of other trusts end one another in their own pass.
     select ended || coalesce(array_agg(u.memory_id), '{}'),
            ends || coalesce(array_agg(u.ends_at), '{}'),
            successors || coalesce(array_agg(u.successor_id), '{}')
     into   ended, ends, successors
-    from   unnest(found.ended, found.ends, found.successors) as u(memory_id, ends_at, successor_id)
+    from   unnest(chosen.ended, chosen.ends, chosen.successors)
+             as u(memory_id, ends_at, successor_id)
     where  u.memory_id in (select m.memory_id from unnest(members) as m where m.trust = level);
   end loop;
 end;

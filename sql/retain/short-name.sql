@@ -311,7 +311,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   searched pgrecall.bank := pgrecall_internal._bank(bank);
-  found    bigint[];
+  asked    bigint[];
 begin
   if model <> searched.embedding_model
      or pgrecall_internal._person_direction(searched) is null
@@ -320,7 +320,7 @@ begin
   then
     return;
   end if;
-  found := case
+  asked := case
     when memory_ids is null then array(
       select e.entity_id
       from   pgrecall.entity e
@@ -343,16 +343,16 @@ begin
                 and  o.memory_id <> all (memory_ids)
               limit  1) is null)
   end;
-  if found = '{}' then
+  if asked = '{}' then
     return;
   end if;
   return query
   with pair as materialized (
     select p.*
     from (
-      select d.*, bool_or(d.short_id = any (found) or d.entity_id = any (found))
+      select d.*, bool_or(d.short_id = any (asked) or d.entity_id = any (asked))
                     over (partition by d.short_id) as is_new
-      from   pgrecall_internal._short_names_in_doubt(names_pending.bank, found) as d
+      from   pgrecall_internal._short_names_in_doubt(names_pending.bank, asked) as d
     ) as p
     where  p.is_new
   )

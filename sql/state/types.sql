@@ -502,5 +502,5 @@ create cast (daterange as pgrecall_internal.period)
 create cast (text as pgrecall_internal.period)
   with function pgrecall_internal._period_of_text (text) as implicit;
 -- JDBC sends strings as varchar.
-create cast (varchar as pgrecall_internal.period)
+create cast (character varying as pgrecall_internal.period)
   with function pgrecall_internal._period_of_text (text) as implicit;

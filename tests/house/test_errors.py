@@ -414,3 +414,19 @@ def test_a_session_that_would_misread_functions_is_refused(database: str) -> Non
                 " would be misread", "^Run: set standard_conforming_strings = on;$"
             ):  # fmt: skip
                 connection.execute(f"select pgrecall.{one}".encode())
+
+
+def test_a_session_that_would_erase_a_part_only_is_refused(connection: Connection) -> None:
+    connection.execute("select pgrecall.create_bank('b')")
+    connection.execute("select pgrecall.retain('b', '[\"kept\"]')")
+    connection.execute("set session_replication_role = replica")
+    for one in ("forget_where('b', filter => 'confidence < 2')", "drop_bank('b')"):
+        with refused(
+            connection,
+            "55000",
+            "session_replication_role is replica: what hangs on a row would outlive it",
+            "^Run: set session_replication_role = origin;$",
+        ):
+            connection.execute(f"select pgrecall.{one}".encode())
+
+    assert connection.execute("select text from pgrecall.hybrid_recall('b', 'kept')").fetchall()

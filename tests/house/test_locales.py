@@ -50,7 +50,13 @@ def database_of(server: Server, *locales: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("locale", "is_told"), [("locale_provider libc locale 'C'", True), ("locale 'C.UTF-8'", False)]
+    ("locale", "is_told"),
+    [
+        ("locale_provider libc locale 'C'", True),
+        ("locale_provider builtin builtin_locale 'C.UTF-8' locale 'C'", True),
+        ("locale_provider icu icu_locale 'de-DE' locale 'C'", True),
+        ("locale 'C.UTF-8'", False),
+    ],
 )
 def test_who_installs_where_letters_are_none_is_told(
     server: Server, capsys: pytest.CaptureFixture[str], locale: str, is_told: bool

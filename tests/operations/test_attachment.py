@@ -934,6 +934,24 @@ def work(dsn: str, seed: int, stop: Event) -> None:
                 connection.rollback()
 
 
+def test_in_a_subscription_rows_are_noted_and_copied_later(bank: Connection) -> None:
+    attach(bank, apply="commit")
+    sync(bank)
+    for name in column(bank, "select tgname from pg_trigger where tgrelid = 'ticket'::regclass"):
+        bank.execute(f"alter table ticket enable always trigger {name}".encode())
+    bank.execute("set session_replication_role = replica")
+    bank.execute("delete from ticket where id = 1")
+    bank.execute("set constraints all immediate")  # as at commit
+    bank.execute("set session_replication_role = origin")
+    behind = state(bank).status
+
+    done = sync(bank)
+
+    assert (behind, done) == ("behind", {"removed": 1})
+    stray = "select count(*) from pgrecall.mention where memory_id not in (%s)"
+    assert value(bank, stray % "select memory_id from pgrecall.memory") == 0
+
+
 @pytest.mark.parametrize("apply", ["later", "commit"])
 def test_under_load_nothing_is_lost_and_nothing_stale(
     committed: Connection, database: str, apply: str

@@ -12,6 +12,7 @@ from psycopg import sql
 from psycopg.rows import scalar_row
 
 import servers
+from pgrecall import schema
 from pgrecall.server import build
 from servers import Server
 from sqlcalls import SAMPLE, attach_filed, log_recalls
@@ -65,6 +66,7 @@ MODES: dict[str, tuple[list[str], list[str] | None]] = {
         ["--format=custom"],
         ["--exit-on-error", "--data-only", "--disable-triggers"],
     ),
+    "schemas alone": (["--format=custom", "--schema=pgrecall*"], ["--exit-on-error"]),
 }
 
 # What an administrator adds after the install.
@@ -141,8 +143,8 @@ def restored(
     dump, restore = MODES[request.param]
     file = tmp_path_factory.mktemp("dump") / "dump"
     server.run("pg_dump", *dump, f"--file={file}", filled)
-    is_data_only = "data only" in request.param
-    template = vector_template.template_dbname if is_data_only else "template1"
+    is_data_only, is_part = "data only" in request.param, request.param == "schemas alone"
+    template = vector_template.template_dbname if is_data_only or is_part else "template1"
     with server.database(template) as dsn:
         if is_data_only:
             servers.install("psql", server, dsn)
@@ -150,6 +152,9 @@ def restored(
             server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", dsn, "-f", file)
         else:
             server.run("pg_restore", *restore, f"--dbname={dsn}", file)
+        if is_part:  # it has no casts
+            with psycopg.connect(dsn) as connection:
+                assert schema.migrate(connection).restored
         yield dsn
 
 
@@ -241,8 +246,8 @@ def test_a_restore_still_has_an_installer_where_there_was_one(
                 " from pg_extension where extname = 'pgrecall'"
             ).fetchall()
 
-    if "data only" in request.node.name:
-        pytest.skip("the extension is not data")
+    if "data only" in request.node.name or "schemas alone" in request.node.name:
+        pytest.skip("the extension is neither data nor in a schema")
 
     assert installers(restored) == installers(filled)
 

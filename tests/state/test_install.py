@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import servers
 from pgrecall import schema
 from pgrecall._version import __version__
+from pgrecall.command import main
 from pgrecall.errors import InstallError
 from pgrecall.server import build
 from servers import ROUTES, Server
@@ -120,6 +122,31 @@ def test_an_upgraded_release_equals_a_fresh_install(
     servers.install("driver", server, empty_database)
     upgrade(server, second_database, before, route)
 
+    assert servers.fingerprint(second_database) == servers.fingerprint(empty_database)
+
+
+@pytest.mark.parametrize("before", [None, *OLD_RELEASES])
+def test_settings_of_the_server_change_no_install_and_no_upgrade(
+    server: Server,
+    empty_database: str,
+    second_database: str,
+    before: str | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    partitions = "-c pgrecall.partitions=16"
+    settings = f"{partitions} -c quote_all_identifiers=on -c plpgsql.extra_errors=all"
+    strict = make_conninfo(second_database, options=settings)
+    servers.install("driver", server, make_conninfo(empty_database, options=partitions))
+    if before is not None:
+        frozen = servers.frozen_script(before)
+        servers.run_script(server, make_conninfo(second_database, options=partitions), frozen)
+
+    assert main(["migrate", "--dry-run", "--dsn", strict]) == 0
+    assert main(["migrate", "--dsn", strict]) == 0
+    capsys.readouterr()
+    assert main(["doctor", "--json", "--dsn", strict]) == 0
+
+    assert "bad" not in {row["status"] for row in json.loads(capsys.readouterr().out)}
     assert servers.fingerprint(second_database) == servers.fingerprint(empty_database)
 
 
@@ -393,12 +420,15 @@ def test_a_database_of_another_encoding_is_refused(server: Server, encoding: str
     server.execute(sql.SQL(create).format(sql.Identifier(name)))
     try:
         with psycopg.connect(server.dsn_of(name)) as connection:
+            with pytest.raises(InstallError) as foreseen:
+                schema.plan(connection)
             with pytest.raises(InstallError) as raised:
                 schema.migrate(connection)
             assert schema.installed_version(connection) is None
     finally:
         server.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
+    assert foreseen.value.message == raised.value.message
     assert raised.value.message == f'the encoding of database "{name}" is {encoding}'
     assert "encoding 'UTF8'" in str(raised.value.hint)
 

@@ -63,6 +63,7 @@ def examine_connected(connection: Connection) -> list[Finding]:
         schema.refuse_router(connection)
     except RecallError as error:
         return [Finding("good", "router", error.message, error.hint)]
+    connection.execute("set quote_all_identifiers = off")  # the checks compare names as text
     recall = Recall(connection)
     findings = [_server(connection), _vector(recall), _pgrecall(connection)]
     findings += [*_locale(recall), _embedder(), _reranker()]
@@ -143,7 +144,8 @@ def _locale(recall: Recall) -> list[Finding]:
             Finding(
                 "warning",
                 "locale",
-                "knows no letters but a to z: names and words with others are cut or refused",
+                "knows no letters but a to z: names and words with others are cut,"
+                " joined or refused",
                 "Use a database of another locale, and retain such facts there anew:"
                 " create database memory locale 'C.UTF-8' template template0;",
             )

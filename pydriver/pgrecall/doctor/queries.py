@@ -36,11 +36,16 @@ def vector_version() -> Call[Any, str | None]:
 
 
 def knows_letters() -> Call[Any, bool]:
-    """Return whether the locale of a database in UTF8, unlike C, has other letters than a to z."""
+    """Return whether the locale of a database in UTF8, unlike C, has other letters than a to z.
+
+    Text search has those of LC_CTYPE, which may be C although the locale is another.
+    """
     return _value(
         # The planner would compute the letter of a constant, which other encodings may lack.
         "select getdatabaseencoding() <> 'UTF8' or exists ("
-        " select from generate_series(233, 233) as n where chr(n) ~ '[[:alpha:]]')"
+        " select from generate_series(233, 233) as n where chr(n) ~ '[[:alpha:]]'"
+        " and to_tsvector('pg_catalog.simple'::regconfig, chr(n + 7987) || chr(n - 32))"
+        " = to_tsvector('pg_catalog.simple'::regconfig, chr(n)))"
     )
 
 

@@ -8,7 +8,9 @@ from functools import lru_cache
 
 from pgrecall.server import build
 
-_FUNCTION = re.compile(r"(?:create or replace|comment on) (?:function|view) ([\w.]+)")
+_FUNCTION = re.compile(
+    r"(?:create or replace|comment on) (?:function|view) ([\w.]+)|create (?=cast)(cast \(.+?\))"
+)
 _COLUMN = re.compile(r"comment on column (\w+\.\w+)\.")
 _INDEX = re.compile(r"create (?:unique )?index (\w+)\s+on ")
 _TABLE = re.compile(r"create table ([\w.]+) \(")
@@ -45,8 +47,8 @@ class Installed:
     """What a script installs.
 
     Attributes:
-        functions: The statements that create functions and views and comment on them, by name with
-            schema.
+        functions: The statements that create functions, views and casts and comment on them, by
+            name with schema; a cast as ``cast (text as pgrecall_internal.period)``.
         tables: The columns of tables by name with schema, without partitions.
         indexes: The statements that create indexes, by name, without those of constraints.
         constraints: The constraints, in the order of their tables.
@@ -70,7 +72,7 @@ def installed_by(script: str) -> Installed:
         elif function := _FUNCTION.match(statement):
             # What a block creates is commented right after it.
             first = [block] if statement.startswith("comment") else []
-            result.functions.setdefault(function[1], first).append(statement)
+            result.functions.setdefault(function[1] or function[2], first).append(statement)
         elif (column := _COLUMN.match(statement)) and column[1] in result.functions:
             result.functions[column[1]].append(statement)
         elif index := _INDEX.match(statement):

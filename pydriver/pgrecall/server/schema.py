@@ -179,12 +179,16 @@ def plan(connection: Connection) -> list[PlannedStatement]:
     empty if the database is up to date or has no pgrecall.
 
     Raises:
-        InstallError: as :func:`pending_script`.
+        InstallError: as :func:`pending_script`; or PostgreSQL is too old, the database has another
+            encoding, or the server has no pgvector.
 
     """
     with translated():
         before = installed_version(connection)
+        _refuse_server(connection, before)
         text = _pending_script(before)
+        if before is None:
+            _has_vector(connection)
         if before is None or text is None:
             return []
         made: dict[str, str] = {}  # tables and indexes of the upgrade, by name: the table
@@ -206,6 +210,7 @@ def dependents(connection: Connection) -> dict[str, bool]:
     """
     with translated(), connection.transaction(), _settings_kept(connection):
         connection.execute(_SET, ["search_path", _PATH])
+        connection.execute(_SET, ["quote_all_identifiers", "off"])  # the query compares names
         text = _pending_script(installed_version(connection)) or ""
         query = re.search(r"^create table pgrecall_upgrade\.concerned as\n.*?;$", text, _WHOLE)
         if query is None:
@@ -320,7 +325,13 @@ def _settings_kept(connection: Connection) -> Iterator[str]:
 
     Yields the search_path of the caller.
     """
-    kept = ("search_path", "lock_timeout", "check_function_bodies", "client_min_messages")
+    kept = (
+        "search_path",
+        "lock_timeout",
+        "check_function_bodies",
+        "client_min_messages",
+        "quote_all_identifiers",
+    )
     values = [_scalar(connection, "select pg_catalog.current_setting(%s)", name) for name in kept]
     # In a SQL_ASCII database texts are bytes; the script refuses it.
     values = [value.decode() if isinstance(value, bytes) else value for value in values]
@@ -331,22 +342,10 @@ def _settings_kept(connection: Connection) -> Iterator[str]:
 
 def _migrate(connection: Connection, path: str, *, citus: bool) -> MigrationResult:
     before = installed_version(connection)
-    if connection.info.server_version < 160000:
-        raise InstallError(
-            "PostgreSQL 16 or newer is needed, not "
-            + str(_scalar(connection, "select current_setting('server_version')")),
-            hint="Upgrade the server first, by pg_upgrade or by dump and restore.",
-        )
+    _refuse_server(connection, before)
     if before is None:
-        # The script checks this, too, where the server can read it.
-        encoding = _scalar(connection, "select current_setting('server_encoding')::bytea").decode()
-        if encoding != "UTF8":
-            raise InstallError(
-                f'the encoding of database "{connection.info.dbname}" is {encoding}',
-                hint="Create one with another encoding: create database memory encoding 'UTF8'"
-                " template template0;",
-            )
-        _provide_vector(connection, path)
+        if not _has_vector(connection):
+            _create_vector(connection, path)
         if citus:  # each shard has its own partitions
             connection.execute(
                 "select set_config('pgrecall.partitions', coalesce(nullif("
@@ -376,13 +375,38 @@ def _migrate(connection: Connection, path: str, *, citus: bool) -> MigrationResu
     return MigrationResult(before, __version__, route, citus or was_distributed, restored)
 
 
+def _refuse_server(connection: Connection, before: str | None) -> None:
+    if connection.info.server_version < 160000:
+        raise InstallError(
+            "PostgreSQL 16 or newer is needed, not "
+            + str(_scalar(connection, "select current_setting('server_version')")),
+            hint="Upgrade the server first, by pg_upgrade or by dump and restore.",
+        )
+    if before is None:
+        # The script checks this, too, where the server can read it.
+        encoding = _scalar(connection, "select current_setting('server_encoding')::bytea").decode()
+        if encoding != "UTF8":
+            raise InstallError(
+                f'the encoding of database "{connection.info.dbname}" is {encoding}',
+                hint="Create one with another encoding: create database memory encoding 'UTF8'"
+                " template template0;",
+            )
+
+
 def missing_functions(connection: Connection) -> dict[str, list[str]]:
-    """Return the statements that create the missing functions and views of this version."""
+    """Return the statements that create the missing functions, views and casts of this version.
+
+    A dump of schemas has no casts.
+    """
     query = (
-        "select pg_catalog.array_agg(pg_catalog.format('%I.%I', n.nspname, x.name))"
-        " from (select p.proname, p.pronamespace from pg_proc p"
-        " union all select c.relname, c.relnamespace from pg_class c where c.relkind = 'v')"
-        " as x(name, schema_id) join pg_namespace n on n.oid = x.schema_id"
+        "select pg_catalog.array_agg(pg_catalog.format(case when x.source_id is null then '%s.%s'"
+        " else 'cast (%3$s as %1$s.%2$s)' end, n.nspname, x.name,"
+        " pg_catalog.format_type(x.source_id, null)))"
+        " from (select p.proname, p.pronamespace, null::oid from pg_proc p union all"
+        " select c.relname, c.relnamespace, null from pg_class c where c.relkind = 'v' union all"
+        " select t.typname, t.typnamespace, k.castsource"
+        " from pg_cast k join pg_type t on t.oid = k.casttarget)"
+        " as x(name, schema_id, source_id) join pg_namespace n on n.oid = x.schema_id"
         " where n.nspname in ('pgrecall', 'pgrecall_internal')"
     )
     there = set(_scalar(connection, query) or ())
@@ -428,9 +452,9 @@ def _pending_script(before: str | None) -> str | None:
     return script(build.upgrade_name(before, __version__))
 
 
-def _provide_vector(connection: Connection, path: str) -> None:
+def _has_vector(connection: Connection) -> bool:
     if _scalar(connection, "select exists (select from pg_extension where extname = 'vector')"):
-        return
+        return True
     if not _scalar(
         connection, "select exists (select from pg_available_extensions where name = 'vector')"
     ):
@@ -438,6 +462,10 @@ def _provide_vector(connection: Connection, path: str) -> None:
             "this server does not have pgvector",
             hint="Install pgvector 0.8.4 or newer on the server, then run: pgrecall migrate",
         )
+    return False
+
+
+def _create_vector(connection: Connection, path: str) -> None:
     try:
         connection.execute(_SET, ["search_path", path])  # into its first schema
         connection.execute("create extension vector")
