@@ -23106,7 +23106,8 @@ begin
                      (searched.next_model, searched.next_dimensions)) as m(model, dimensions)
       cross  join lateral pgrecall_internal._count_vectors(
                searched.bank_id, m.model, searched.hnsw_threshold) as c(counted)
-      where  c.counted >= searched.hnsw_threshold / 2.0
+      -- Without dimensions, in a row that was changed by hand, nothing can be built.
+      where  c.counted >= searched.hnsw_threshold / 2.0 and m.dimensions is not null
     loop
       name := pgrecall_internal._hnsw_name(searched, part.model, part.dimensions);
       kept := kept || array[name, name || '_new'];
@@ -23303,7 +23304,9 @@ begin
     perform pgrecall_internal._bank(bank);
   end if;
   return query
-  select l.bank_id, count(*), round(sum(1 / l.share::numeric))::bigint,
+  select l.bank_id, count(*),
+         -- Small shares of a bank must not end the call for all banks.
+         least(round(sum(1 / l.share::numeric)), 9223372036854775807)::bigint,
          percentile_cont(0.5) within group (order by l.total_ms),
          percentile_cont(0.95) within group (order by l.total_ms),
          percentile_cont(0.99) within group (order by l.total_ms),

@@ -1000,7 +1000,7 @@ class MemoryCount:
     """The number of memories of a type in a period.
 
     Attributes:
-        starts_at: Start of the period.
+        starts_at: Start of the period; None for one that Python has no datetime for.
         fact_type: The type.
         memories: Number of memories.
         current_memories: Number of those valid now.

@@ -268,7 +268,8 @@ begin
                      (searched.next_model, searched.next_dimensions)) as m(model, dimensions)
       cross  join lateral pgrecall_internal._count_vectors(
                searched.bank_id, m.model, searched.hnsw_threshold) as c(counted)
-      where  c.counted >= searched.hnsw_threshold / 2.0
+      -- Without dimensions, in a row that was changed by hand, nothing can be built.
+      where  c.counted >= searched.hnsw_threshold / 2.0 and m.dimensions is not null
     loop
       name := pgrecall_internal._hnsw_name(searched, part.model, part.dimensions);
       kept := kept || array[name, name || '_new'];

@@ -96,7 +96,9 @@ begin
     perform pgrecall_internal._bank(bank);
   end if;
   return query
-  select l.bank_id, count(*), round(sum(1 / l.share::numeric))::bigint,
+  select l.bank_id, count(*),
+         -- Small shares of a bank must not end the call for all banks.
+         least(round(sum(1 / l.share::numeric)), 9223372036854775807)::bigint,
          percentile_cont(0.5) within group (order by l.total_ms),
          percentile_cont(0.95) within group (order by l.total_ms),
          percentile_cont(0.99) within group (order by l.total_ms),

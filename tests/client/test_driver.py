@@ -11,7 +11,7 @@ from dataclasses import fields
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import numpy as np
@@ -1031,6 +1031,45 @@ def test_numbers_of_a_row_are_taken_as_they_come_from_a_database(recall: Recall)
     assert stored.confidence == 0.5
     with pytest.raises(InvalidFact, match="is nan, which is not a finite number"):
         recall.retain("b", [{"text": "b", "metadata": {"price": Decimal("NaN")}}])
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        "1" + "0" * 2000,
+        "1" + "0" * 5000,
+        "[" * 3000 + r'"\"]["' + "]" * 3000,
+        '{"a": ' * 3000 + "{}" + "}" * 3000,
+    ],
+    ids=["digits", "more", "lists", "objects"],
+)
+def test_metadata_that_python_does_not_read_keeps_no_answer_away(database: str, held: str) -> None:
+    # Whoever may write a fact could else end each recall that finds it, each list and each import.
+    with Recall.connect(database, embedder=None) as recall:
+        recall.create_bank("b")
+        recall.retain("b", ["Ana leads Atlas.", "Ana left Atlas."])
+        with psycopg.connect(database) as connection:
+            connection.execute(
+                "update pgrecall.memory set metadata = %s where text like '%%left%%'",
+                [f'{{"n": 1, "x": [{held}, 2]}}'],
+            )
+
+        hits = recall.recall("b", "Atlas")
+        [listed, _] = recall.list_memories("b")
+        recall.import_rows("copy", recall.export("b"))
+
+    assert len(hits) == 2
+    part, last = cast("list[Any]", listed.metadata["x"])
+    assert (listed.metadata["n"], last) == (1, 2)
+    while isinstance(part, list | dict):
+        [part] = part.values() if isinstance(part, dict) else part
+    assert str(part) in held
+    assert len(str(part)) > 0.9 * len(held)
+    with psycopg.connect(database) as connection:
+        copies = connection.execute(
+            "select count(*) from pgrecall.memory where metadata ? 'x' group by metadata"
+        ).fetchall()
+    assert copies == [(2,)]
 
 
 @pytest.mark.parametrize("method", [Recall.banks, lambda recall: recall.recall("b", "x")])

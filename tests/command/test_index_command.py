@@ -213,6 +213,25 @@ def test_a_build_that_fails_each_time_is_an_error(
     assert (len(plans), len(pauses)) == (1, 1)
 
 
+def test_a_bank_whose_vectors_fit_no_index_keeps_no_other_from_its_own(
+    run: Run, bank: Connection
+) -> None:
+    # Whoever may write to the tables of one bank may say so.
+    create(bank, "a")
+    bank.execute("select pgrecall.configure_bank('a', %s)", [SMALL])
+    retain(bank, [{"text": f"fact {n}", "embedding": [1, n]} for n in range(4)], bank="a")
+    bank.execute("update pgrecall.bank set embedding_dimensions = 3 where bank_id = 'a'")
+
+    code, _, err = run("index", "--apply")
+
+    assert code == 1
+    assert 'warning: no index of bank "a"' in err
+    assert "error: expected 3 dimensions, not 2" in err
+    assert len(column(bank, VALID)) == 1
+    bank.execute("update pgrecall.bank set embedding_dimensions = null where bank_id = 'a'")
+    assert {step["action"] for step in json.loads(run("index", "--json")[1])} <= {"drop"}
+
+
 def test_who_interrupts_the_command_can_run_it_again(
     run: Run, database: str, bank: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

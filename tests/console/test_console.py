@@ -180,6 +180,24 @@ def test_what_is_remembered_cannot_become_part_of_a_page(connection: Connection)
             assert "69367" not in page.words, path
 
 
+@pytest.mark.parametrize("moment", ["20000-01-01", "294000-12-31", "0001-01-01", "9999-12-31"])
+@pytest.mark.parametrize("others", [[], ["Ana leads Atlas."]])
+def test_no_time_of_a_fact_keeps_a_page_away(
+    connection: Connection, moment: str, others: list[str]
+) -> None:
+    memory = Recall(connection, embedder=toy_embed, model="toy")
+    memory.create_bank("b")
+    far = {"occurred": moment, "mentioned_at": moment}
+    memory.retain("b", [{"text": "Atlas ends.", "entities": ["Atlas"], **far}, *others])
+    visitor = Visitor(application(memory))
+
+    fact = memory.list_memories("b")[-1].memory_id
+    places = addresses(memory, "b", fact, entity_id(connection, "Atlas"))
+    places += [("/timeline", {"bank": "b", "basis": basis}) for basis in ("occurred", "said")]
+
+    assert [one for one in places if visitor.get(one[0], **one[1]).status not in (200, 404)] == []
+
+
 def test_a_text_is_shown_as_it_is(connection: Connection, memory: Recall, reader: Visitor) -> None:
     text = "Ana said <b>\"it's\" & 'that'</b> {{ 7 * 7 }}"
     memory.retain("b", [{"text": text}])

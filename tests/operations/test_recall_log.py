@@ -214,6 +214,17 @@ def test_percentiles_are_those_of_the_samples(connection: Connection) -> None:
     assert len(rows(connection, "select from pgrecall.recall_stats('other', null)")) == 1
 
 
+def test_small_shares_of_one_bank_keep_no_statistics_from_others(connection: Connection) -> None:
+    create(connection)
+    create(connection, "other")
+    log_recalls(connection, SAMPLE | {"share": 1e-30})
+    log_recalls(connection, SAMPLE | {"share": 0.5}, bank="other")
+
+    found = rows(connection, "select bank_id, recalls from pgrecall.recall_stats(since => null)")
+
+    assert [tuple(row) for row in found] == [("b", 2**63 - 1), ("other", 2)]
+
+
 def test_statistics_of_an_unknown_bank_are_an_error(memory: Recall) -> None:
     with pytest.raises(BankNotFound):
         memory.recall_stats("no")

@@ -30,6 +30,8 @@ _TEXT_HINT = "PostgreSQL stores neither NUL characters nor half a surrogate pair
 _HAS_EMBEDDING = re.compile(r"facts\[\d+\](\.questions\[\d+\])?")
 _IS_EMBEDDINGS = re.compile(_HAS_EMBEDDING.pattern + r"\.embeddings")
 _MOST_DIGITS = 1000
+_DEEPEST = 100  # levels of JSON that are read
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
 
 def plain_facts(facts: Iterable[object], zone: tzinfo | None = None) -> list[object]:
@@ -143,6 +145,40 @@ def _check_text(text: str, where: str, error: type[RecallError]) -> None:
             text.encode()
         except UnicodeEncodeError:
             raise error(f"{where} contains a lone surrogate", hint=_TEXT_HINT) from None
+
+
+def read_json(text: str) -> Any:
+    """Read what PostgreSQL holds: numbers of more digits and deeper nesting than Python reads.
+
+    Whoever stored such metadata must not keep others from the answers that it is in.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except (ValueError, RecursionError):
+        return shallow_json(text)
+
+
+def shallow_json(text: str) -> Any:
+    """Read JSON; numbers of many digits, and what is nested deeply, stay texts."""
+    parts: list[str] = []
+    depth = at = 0
+    for found in _BRACKETS.finditer(text):
+        if found[0] in "[{":
+            depth += 1
+            if depth == _DEEPEST + 1:
+                parts.append(text[at : found.start()])
+                at = found.start()
+        elif found[0] in "]}":
+            if depth == _DEEPEST + 1:
+                parts.append(json.dumps(text[at : found.end()]))
+                at = found.end()
+            depth -= 1
+    return json.loads(
+        "".join([*parts, text[at:]]),
+        parse_int=lambda digits: int(digits) if len(digits) <= _MOST_DIGITS else digits,
+    )
 
 
 def jsonable(

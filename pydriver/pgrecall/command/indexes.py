@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
+import psycopg
+
 from pgrecall import wording
 from pgrecall.calls.operations import LIMITED, UNLIMITED
 from pgrecall.client import Connection, Recall
@@ -25,14 +27,25 @@ def apply(dsn: str, recall: Recall, bank: str | None, console: Console) -> int:
     """Run the statements that are due one by one, with a bar; return how many were run.
 
     After an interruption the next plan drops the invalid index and builds it again. So it does
-    where another session built at the same time, of which PostgreSQL ends one.
+    where another session built at the same time, of which PostgreSQL ends one. A bank whose vectors
+    cannot be indexed keeps no other from its index; the first such error is raised in the end.
     """
     done = 0
+    failed: dict[str | None, psycopg.Error] = {}
 
     def build(steps: Sequence[IndexStep]) -> None:
         nonlocal done
-        for _ in _applied(dsn, steps, console) if steps else ():
-            done += 1
+        left = [step for step in steps if step.bank_id not in failed]
+        if steps and not left:
+            raise next(iter(failed.values()))
+        begun = done
+        try:
+            for _ in _applied(dsn, left, console) if left else ():
+                done += 1
+        except psycopg.DataError as error:
+            name = left[done - begun].bank_id
+            failed[name] = error
+            console.print(f'warning: no index of bank "{name}"', markup=False, soft_wrap=True)
 
     recall._build_indexes(bank, build)
     return done

@@ -23,6 +23,8 @@ from psycopg.rows import Row
 from psycopg.types.array import register_all_arrays
 from psycopg.types.json import set_json_dumps
 
+from pgrecall.calls.values import read_json
+
 _ADAPTERS = AdaptersMap()
 register_default_types(_ADAPTERS.types)
 register_default_adapters(_ADAPTERS)
@@ -71,7 +73,7 @@ class _JsonLoader(Loader):
         return "utf-8" if found == "ascii" else found  # what SQL_ASCII is called
 
     def load(self, data: Buffer) -> Any:
-        return json.loads(str(data[1:], self._encoding))  # after the version of the format
+        return read_json(str(data[1:], self._encoding))  # after the version of the format
 
 
 _ADAPTERS.register_loader("timestamptz", _TimeLoader)

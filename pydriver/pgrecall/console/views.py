@@ -300,7 +300,7 @@ def graph(asked: Asked) -> Page:
     begin = _begin(asked)
     nodes = _nodes(edges)
     # The slider covers the time from the first fact to the last.
-    counts = asked.memory.memory_counts(asked.bank, basis="said")
+    times = _times(asked.memory.memory_counts(asked.bank, basis="said"))
     return Page(
         "graph.html",
         {
@@ -308,7 +308,7 @@ def graph(asked: Asked) -> Page:
             "begin": begin,
             "around": nodes.get(begin) if begin else None,
             "hops": asked.choice("hops", ("1", "2", "3")),
-            "first": counts[0].starts_at.date() if counts else date.today(),
+            "first": times[0].date() if times else date.today(),
             "today": datetime.now(timezone.utc).date(),
         },
     )
@@ -426,8 +426,8 @@ def timeline(asked: Asked) -> Page:
         condition = f"({condition}) and {named}" if condition else named
     counts = asked.memory.memory_counts(asked.bank, unit=unit, basis=basis, filter=condition)
     during = asked.during()
-    if during is None and counts:
-        during = (counts[-1].starts_at, None)
+    if during is None and (times := _times(counts)):
+        during = (times[-1], None)
     found = asked.memory.list_memories(
         asked.bank, filter=condition, during=during, is_ended_too=True, top_k=200
     )
@@ -724,9 +724,14 @@ def _time_of(occurred: Period | None, said: datetime | None) -> datetime:
     return start or finish or said or datetime.min.replace(tzinfo=timezone.utc)
 
 
+def _times(counts: Sequence[MemoryCount]) -> list[datetime]:
+    """Return the times that a page can show; a fact may be of the year 20000."""
+    return sorted({count.starts_at for count in counts if count.starts_at is not None})
+
+
 def _plot(counts: Sequence[MemoryCount], *, is_sum: bool = False) -> dict[str, object]:
     """Convert counts for plot.js: times, and a series for each type."""
-    times = sorted({count.starts_at for count in counts})
+    times = _times(counts)
     kinds = sorted({count.fact_type for count in counts})
     by_kind: dict[str, dict[datetime, int]] = defaultdict(dict)
     for count in counts:

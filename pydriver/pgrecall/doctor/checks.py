@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+import psycopg
 from psycopg.sql import Literal
 
 from pgrecall._version import __version__
@@ -86,7 +87,7 @@ def examine_connected(connection: Connection) -> list[Finding]:
     # What follows calls functions that read tables.
     if all(finding.about not in ("functions", "tables") for finding in missing):
         findings += [*_row_security(recall), *_banks(recall)]
-        findings += [*_indexes(recall), *_index_recall(recall)]
+        findings += _indexes(recall)
     return findings
 
 
@@ -513,9 +514,7 @@ def _indexes(recall: Recall) -> list[Finding]:
     return findings
 
 
-def _index_recall(recall: Recall) -> list[Finding]:
-    has_indexes = recall._run(queries.has_vector_indexes())
-    banks = [bank.bank_id for bank in recall.banks()] if has_indexes else []
+def _index_recall(recall: Recall, bank: str) -> list[Finding]:
     return [
         Finding(
             "warning",
@@ -525,7 +524,6 @@ def _index_recall(recall: Recall) -> list[Finding]:
             """'{"ef_search": 400}'); or raise"""
             " hnsw_m and hnsw_ef_construction and run: pgrecall index --apply",
         )
-        for bank in banks
         for check in recall.recall_check(bank, sample=_SAMPLE)
         if check.recall < LEAST_RECALL
     ]
@@ -606,6 +604,48 @@ def _attached(recall: Recall, bank: str) -> list[Finding]:
     return findings
 
 
+def _bank(recall: Recall, bank: Bank) -> list[Finding]:
+    findings = []
+    counted = recall.bank_statistics(bank.bank_id)
+    waiting = sum(row.waiting for row in counted)
+    documents = bank.memories + bank.messages
+    about, name = f'bank "{bank.bank_id}"', _literal(bank.bank_id)
+    found = f"{bank.memories:,} memories, {bank.messages:,} messages, {waiting:,} not counted"
+    if waiting * 5 > documents:
+        advice = f"Run: select pgrecall.refresh_statistics({name});"
+        findings.append(Finding("warning", about, found, advice))
+    else:
+        findings.append(Finding("good", about, found))
+    if not all(row.is_weighed for row in counted):
+        found = "the mean length of its texts differs from the one in its word weights"
+        advice = f"Run: {own_command('maintain', bank.bank_id)}"
+        findings.append(Finding("warning", about, found, advice))
+    similarity = recall.vocabulary_drift(bank.bank_id)
+    if similarity is not None and similarity < _LEAST_SIMILARITY:
+        findings.append(
+            Finding(
+                "warning",
+                about,
+                f"its frequent words have changed: similarity {similarity:.2f} to the snapshot",
+                "See whether text_search_config and the embedding model still fit what it"
+                " holds; then run:"
+                f" select pgrecall.refresh_statistics({name}, is_full => true);"
+                f" select pgrecall.snapshot_vocabulary({name});",
+            )
+        )
+    findings += _language(recall, bank.bank_id)
+    unlinked = recall.pending_links(bank.bank_id)
+    if unlinked:
+        found = f"{unlinked:,} facts have no links yet: the graph does not reach them"
+        advice = f"Run: {own_command('link', bank.bank_id)}"
+        findings.append(Finding("warning", about, found, advice))
+    findings += [*_reembedding(recall, bank.bank_id), *_attached(recall, bank.bank_id)]
+    findings += _orphans(
+        recall, bank, {row.kind: row.document_count + row.waiting for row in counted}
+    )
+    return findings
+
+
 def _banks(recall: Recall) -> list[Finding]:
     banks = recall.banks()
     if not banks:
@@ -614,45 +654,20 @@ def _banks(recall: Recall) -> list[Finding]:
             return [Finding("good", "banks", found, "Connect as a role that has banks.")]
         advice = "Run: pgrecall bank create NAME, or pgrecall demo"
         return [Finding("good", "banks", "none yet", advice)]
+    has_indexes = recall._run(queries.has_vector_indexes())
     findings = []
     for bank in banks:
-        counted = recall.bank_statistics(bank.bank_id)
-        waiting = sum(row.waiting for row in counted)
-        documents = bank.memories + bank.messages
-        about, name = f'bank "{bank.bank_id}"', _literal(bank.bank_id)
-        found = f"{bank.memories:,} memories, {bank.messages:,} messages, {waiting:,} not counted"
-        if waiting * 5 > documents:
-            advice = f"Run: select pgrecall.refresh_statistics({name});"
-            findings.append(Finding("warning", about, found, advice))
-        else:
-            findings.append(Finding("good", about, found))
-        if not all(row.is_weighed for row in counted):
-            found = "the mean length of its texts differs from the one in its word weights"
-            advice = f"Run: {own_command('maintain', bank.bank_id)}"
-            findings.append(Finding("warning", about, found, advice))
-        similarity = recall.vocabulary_drift(bank.bank_id)
-        if similarity is not None and similarity < _LEAST_SIMILARITY:
-            findings.append(
-                Finding(
-                    "warning",
-                    about,
-                    f"its frequent words have changed: similarity {similarity:.2f} to the snapshot",
-                    "See whether text_search_config and the embedding model still fit what it"
-                    " holds; then run:"
-                    f" select pgrecall.refresh_statistics({name}, is_full => true);"
-                    f" select pgrecall.snapshot_vocabulary({name});",
-                )
-            )
-        findings += _language(recall, bank.bank_id)
-        unlinked = recall.pending_links(bank.bank_id)
-        if unlinked:
-            found = f"{unlinked:,} facts have no links yet: the graph does not reach them"
-            advice = f"Run: {own_command('link', bank.bank_id)}"
-            findings.append(Finding("warning", about, found, advice))
-        findings += [*_reembedding(recall, bank.bank_id), *_attached(recall, bank.bank_id)]
-        findings += _orphans(
-            recall, bank, {row.kind: row.document_count + row.waiting for row in counted}
-        )
+        # What its writers put into one bank must not keep others from being checked.
+        try:
+            findings += _bank(recall, bank)
+            if has_indexes:
+                findings += _index_recall(recall, bank.bank_id)
+        except psycopg.OperationalError:
+            raise
+        except (RecallError, psycopg.Error) as error:
+            hint = error.hint if isinstance(error, RecallError) else error.diag.message_hint
+            found = f"cannot be checked: {str(error).splitlines()[0]}"
+            findings.append(Finding("bad", f'bank "{bank.bank_id}"', found, hint))
     return findings
 
 
