@@ -636,7 +636,7 @@ def test_a_plan_names_the_locks_that_are_taken(old_database: str) -> None:
 def test_what_can_be_made_by_hand_is_taken_by_the_upgrade(old_database: str) -> None:
     with psycopg.connect(old_database, autocommit=True) as connection:
         by_hand = [step.by_hand for step in schema.plan(connection) if step.by_hand]
-        assert len(by_hand) == 14
+        assert len(by_hand) == 12
         for statement in by_hand:
             connection.execute(statement.encode())
         assert [step.by_hand for step in schema.plan(connection) if step.by_hand] == []
