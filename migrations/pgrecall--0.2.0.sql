@@ -13901,6 +13901,17 @@ begin
   group  by m.session_id
   order  by m.session_id
   on conflict on constraint session_pkey do nothing;
+  -- Only where a message is earlier: writers of one session need not wait for one another.
+  update pgrecall.session s
+  set    started_at = least(s.started_at, o.started_at)
+  from (
+    select m.session_id, min(coalesce(m.sent_at, now())) as started_at
+    from   unnest(message_rows) as m
+    where  m.session_id is not null
+    group  by m.session_id
+  ) as o
+  where  s.bank_id = retain_messages.bank and s.session_id = o.session_id
+    and  s.started_at > o.started_at;
 
   select s.* into known
   from   pgrecall_internal.statistics s
@@ -15386,6 +15397,47 @@ return coalesce(valid_to = valid_from and corrections -> -1 ->> 'kind' = 'quaran
 comment on function pgrecall_internal._is_hidden is
 'Whether quarantine() has taken a memory out.';
 
+create or replace function pgrecall_internal._equal_memories(bank text, memory_ids bigint[])
+returns table (memory_id bigint, other_id bigint)
+language plpgsql stable parallel safe rows 10
+set search_path from current
+-- An index whose order is asked for is used, whatever the planner assumes.
+set enable_seqscan = off
+set enable_sort = off
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select m.memory_id, o.memory_id
+  from   pgrecall.memory m
+  cross  join lateral (
+    -- Only one index provides each range in its order.
+    (select x.memory_id
+     from   pgrecall.memory x
+     where  x.bank_id = _equal_memories.bank and x.valid_to is null
+       and  x.content_hash between m.content_hash and m.content_hash
+     order  by x.content_hash
+     limit  1)
+    union all
+    select y.memory_id
+    from (
+      select x.memory_id, x.valid_from, x.valid_to
+      from   pgrecall.memory x
+      where  x.bank_id = _equal_memories.bank and x.valid_to is not null
+        and  x.content_hash between m.content_hash and m.content_hash
+      order  by x.content_hash
+      offset 0
+    ) as y
+    where  y.valid_to > greatest(now(), y.valid_from)
+  ) as o
+  where  m.bank_id = _equal_memories.bank and m.memory_id = any (_equal_memories.memory_ids)
+    and  o.memory_id <> all (_equal_memories.memory_ids);
+end;
+$$;
+comment on function pgrecall_internal._equal_memories is
+'Other memories with the content of these that hold, without end or until later: of equal facts '
+'only one does.';
+
 create or replace function pgrecall_internal._batch_members(
   bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns table (slot text, fact_key text, from_id bigint, kind text, memory_id bigint, value text,
@@ -16595,9 +16647,10 @@ begin
              limit  1
            ) as x
            where  u.successor_id is null
-             and  not exists (select from pgrecall.memory o
-                              where  o.bank_id = _unmerge.bank
-                                and  o.content_hash = x.content_hash and o.valid_to is null)
+             and  x.memory_id not in (
+                    select e.memory_id
+                    from   pgrecall_internal._equal_memories(
+                             _unmerge.bank, _unmerge.memory_ids) as e)
            order  by x.content_hash, x.memory_id desc));
 end;
 $$;
@@ -22125,8 +22178,6 @@ create or replace function pgrecall_internal._restore(bank text, memory_ids bigi
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
--- An index whose order is asked for is used, whatever the planner assumes.
-set enable_sort = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -22135,19 +22186,16 @@ declare
   ids       bigint[];
   ends      timestamptz[];
 begin
-  select m.memory_id, o.memory_id into memory_id, other_id
-  from   pgrecall.memory m
+  select e.memory_id, e.other_id into memory_id, other_id
+  from   pgrecall_internal._equal_memories(bank, memory_ids) as e
   cross  join lateral (
-    -- Only one index provides this range in this order.
-    select x.memory_id
+    select x.valid_from, x.valid_to, (x.corrections -> -1 ->> 'valid_to')::timestamptz as ends_at
     from   pgrecall.memory x
-    where  x.bank_id = _restore.bank and x.valid_to is null
-      and  x.content_hash between m.content_hash and m.content_hash
-    order  by x.content_hash
+    where  x.bank_id = _restore.bank and x.memory_id = e.memory_id
     limit  1
-  ) as o
-  where  m.bank_id = _restore.bank and m.memory_id = any (_restore.memory_ids)
-    and  m.valid_to is not null and not m.corrections -> -1 ? 'valid_to'
+  ) as m
+  where  m.valid_to <= greatest(now(), m.valid_from) and coalesce(m.ends_at, 'infinity') > now()
+  order  by e.memory_id, e.other_id
   limit  1;
   if found then
     raise exception using
@@ -22174,8 +22222,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._restore is
-'Reverts the last correction of each of these memories. Errors: 22023 another current memory has '
-'the same content.';
+'Reverts the last correction of each of these memories. Errors: 22023 another memory that holds '
+'has the same content.';
 
 create or replace function pgrecall.unsupersede(bank text, memory_id bigint)
 returns setof pgrecall.corrected
@@ -22614,17 +22662,19 @@ begin
     join   last l on l.memory_id = e.memory_id
     left   join gone g on g.memory_id = l.next_id
   )
-  -- Another current memory may say the same by now.
-  select distinct on (case when r.ends_at is null then r.content_hash end,
-                      case when r.ends_at is not null then r.memory_id end)
+  -- Another memory that holds may say the same by now.
+  select distinct on (case when r.ends_at <= now() then r.memory_id end,
+                      case when coalesce(r.ends_at, 'infinity') > now() then r.content_hash end)
          r.memory_id, r.ends_at, r.successor_id
   from   restored r
-  where  r.ends_at is not null
-     or  not exists (select from pgrecall.memory o
-                     where  o.bank_id = _holding_again.bank and o.content_hash = r.content_hash
-                       and  o.valid_to is null)
-  order  by case when r.ends_at is null then r.content_hash end,
-            case when r.ends_at is not null then r.memory_id end, r.memory_id desc;
+  where  r.ends_at <= now()
+     or  r.memory_id not in (
+           select e.memory_id
+           from   pgrecall_internal._equal_memories(
+                    _holding_again.bank, array(select x.memory_id from restored x)) as e)
+  order  by case when r.ends_at <= now() then r.memory_id end,
+            case when coalesce(r.ends_at, 'infinity') > now() then r.content_hash end,
+            r.memory_id desc;
 end;
 $$;
 comment on function pgrecall_internal._holding_again is

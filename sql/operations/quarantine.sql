@@ -84,17 +84,19 @@ begin
     join   last l on l.memory_id = e.memory_id
     left   join gone g on g.memory_id = l.next_id
   )
-  -- Another current memory may say the same by now.
-  select distinct on (case when r.ends_at is null then r.content_hash end,
-                      case when r.ends_at is not null then r.memory_id end)
+  -- Another memory that holds may say the same by now.
+  select distinct on (case when r.ends_at <= now() then r.memory_id end,
+                      case when coalesce(r.ends_at, 'infinity') > now() then r.content_hash end)
          r.memory_id, r.ends_at, r.successor_id
   from   restored r
-  where  r.ends_at is not null
-     or  not exists (select from pgrecall.memory o
-                     where  o.bank_id = _holding_again.bank and o.content_hash = r.content_hash
-                       and  o.valid_to is null)
-  order  by case when r.ends_at is null then r.content_hash end,
-            case when r.ends_at is not null then r.memory_id end, r.memory_id desc;
+  where  r.ends_at <= now()
+     or  r.memory_id not in (
+           select e.memory_id
+           from   pgrecall_internal._equal_memories(
+                    _holding_again.bank, array(select x.memory_id from restored x)) as e)
+  order  by case when r.ends_at <= now() then r.memory_id end,
+            case when coalesce(r.ends_at, 'infinity') > now() then r.content_hash end,
+            r.memory_id desc;
 end;
 $$;
 comment on function pgrecall_internal._holding_again is

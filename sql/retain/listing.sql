@@ -293,9 +293,10 @@ begin
              limit  1
            ) as x
            where  u.successor_id is null
-             and  not exists (select from pgrecall.memory o
-                              where  o.bank_id = _unmerge.bank
-                                and  o.content_hash = x.content_hash and o.valid_to is null)
+             and  x.memory_id not in (
+                    select e.memory_id
+                    from   pgrecall_internal._equal_memories(
+                             _unmerge.bank, _unmerge.memory_ids) as e)
            order  by x.content_hash, x.memory_id desc));
 end;
 $$;

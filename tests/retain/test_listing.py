@@ -262,6 +262,29 @@ def test_the_same_of_another_document_holds_once_the_merged_one_is_forgotten(
     assert value(connection, left) == ["c"]
 
 
+def test_what_was_merged_does_not_hold_again_beside_its_equal_that_expires(
+    connection: Connection,
+) -> None:
+    create(connection)
+    same = [{"text": "It is MIT", "source_id": name} for name in "ab"]
+    retain(connection, same)
+    ((merged, kept),) = [
+        (pair.memory_id, pair.kept_id)
+        for pair in call(connection, "consolidate", bank="b", dry_run=False)
+    ]
+    source = value(connection, "select source_id from pgrecall.memory where memory_id = %s", kept)
+    call(connection, "supersede", bank="b", memory_id=kept)
+    again = next(fact for fact in same if fact["source_id"] != source)
+    (new,) = retain(connection, [{**again, "expires_at": "2999-01-01"}])
+    call(connection, "unsupersede", bank="b", memory_id=kept)
+    assert new != merged
+
+    value(connection, "select pgrecall.forget_where('b', source_id => %s)", source)
+
+    listed = call(connection, "list_memories", bank="b")
+    assert [row.memory_id for row in listed] == [new]
+
+
 def said(connection: Connection, *names: str, **more: Any) -> list[int]:
     """Retain the same sentence of each of these documents, and merge what is the same."""
     ids = retain(connection, [{"text": "It is MIT", "source_id": one} | more for one in names])
