@@ -15397,6 +15397,15 @@ return coalesce(valid_to = valid_from and corrections -> -1 ->> 'kind' = 'quaran
 comment on function pgrecall_internal._is_hidden is
 'Whether quarantine() has taken a memory out.';
 
+create or replace function pgrecall_internal._ended_by(memory_id bigint, corrections jsonb)
+returns text
+language sql immutable parallel safe
+return case when (corrections -> -1 ->> 'replaced_by')::bigint is distinct from memory_id
+         then corrections -> -1 ->> 'kind' end;
+comment on function pgrecall_internal._ended_by is
+'The kind of correction that ended a memory. Null: none did, also where consolidate() merged '
+'others into it.';
+
 create or replace function pgrecall_internal._equal_memories(bank text, memory_ids bigint[])
 returns table (memory_id bigint, other_id bigint)
 language plpgsql stable parallel safe rows 10
@@ -16382,7 +16391,8 @@ begin
                where  x.bank_id = stored_memories.bank and x.memory_id = m.memory_id
                order  by e.name),
          m.created_at,
-         case when m.valid_to is not null then m.corrections -> -1 ->> 'kind' end,
+         case when m.valid_to is not null
+           then pgrecall_internal._ended_by(m.memory_id, m.corrections) end,
          null::text[], null::text[], m.written_by
   from   unnest(stored_memories.memory_ids) with ordinality as u(memory_id, n)
   cross  join lateral (
@@ -17755,7 +17765,11 @@ begin
     cross  join lateral (values
       (r.value #>> '{row,memory_id}'), (r.value #>> '{row,entity_id}'),
       (r.value #>> '{row,relation_id}'), (r.value #>> '{row,message_id}'),
-      (r.value #>> '{row,corrections,-1,correction_id}')) as v(id)
+      ((select max(c::bigint)::text
+        from   jsonb_path_query(r.value, 'lax $.row.corrections[*].correction_id') as c)),
+      -- Of a source that had no fact yet.
+      ((select max(q.value::bigint)::text
+        from   jsonb_each_text(nullif(r.value #> '{row,quarantined}', 'null')) as q))) as v(id)
   );
   -- Writers take ids meanwhile. nextval() never goes back, as setval() would where they have passed
   -- that id since the sequence was read.
@@ -20378,7 +20392,7 @@ begin
                   'mentioned_at; the recall is as of %s', memory.valid_from, request.as_of);
   elsif memory.valid_to <= request.as_of then
     return format('it ended at %s: %s', memory.valid_to, concat_ws(' ',
-      case memory.corrections -> -1 ->> 'kind'
+      case pgrecall_internal._ended_by(memory.memory_id, memory.corrections)
         when 'supersede' then 'it was superseded'
         when 'update' then 'it was updated'
         when 'consolidate' then 'it was merged'

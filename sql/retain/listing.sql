@@ -28,7 +28,8 @@ begin
                where  x.bank_id = stored_memories.bank and x.memory_id = m.memory_id
                order  by e.name),
          m.created_at,
-         case when m.valid_to is not null then m.corrections -> -1 ->> 'kind' end,
+         case when m.valid_to is not null
+           then pgrecall_internal._ended_by(m.memory_id, m.corrections) end,
          null::text[], null::text[], m.written_by
   from   unnest(stored_memories.memory_ids) with ordinality as u(memory_id, n)
   cross  join lateral (

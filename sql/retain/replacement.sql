@@ -57,6 +57,15 @@ return coalesce(valid_to = valid_from and corrections -> -1 ->> 'kind' = 'quaran
 comment on function pgrecall_internal._is_hidden is
 'Whether quarantine() has taken a memory out.';
 
+create or replace function pgrecall_internal._ended_by(memory_id bigint, corrections jsonb)
+returns text
+language sql immutable parallel safe
+return case when (corrections -> -1 ->> 'replaced_by')::bigint is distinct from memory_id
+         then corrections -> -1 ->> 'kind' end;
+comment on function pgrecall_internal._ended_by is
+'The kind of correction that ended a memory. Null: none did, also where consolidate() merged '
+'others into it.';
+
 create or replace function pgrecall_internal._equal_memories(bank text, memory_ids bigint[])
 returns table (memory_id bigint, other_id bigint)
 language plpgsql stable parallel safe rows 10

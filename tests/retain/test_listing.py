@@ -133,6 +133,30 @@ def test_what_has_ended_is_listed_where_it_is_asked_for(bank: Connection) -> Non
     assert (row.memory_id, row.ended_by) == (ended, "supersede")
 
 
+def test_what_others_were_merged_into_was_not_ended_by_that(connection: Connection) -> None:
+    create(connection)
+    same = [{"text": "It is MIT", "source_id": name} for name in "ab"]
+    retain(connection, same)
+    (pair,) = call(connection, "consolidate", bank="b", dry_run=False)
+    retain(connection, [{**fact, "expires_at": "2999-01-01"} for fact in same])
+
+    listed = call(connection, "list_memories", bank="b", as_of=None)
+    step, *_ = call(
+        connection,
+        "why_not",
+        bank="b",
+        query="MIT",
+        memory_id=pair.kept_id,
+        as_of="3000-01-01",
+    )
+
+    assert {row.memory_id: row.ended_by for row in listed} == {
+        pair.kept_id: None,
+        pair.memory_id: "consolidate",
+    }
+    assert str(step.reason).endswith("it expired")
+
+
 @pytest.mark.parametrize(
     ("arguments", "index"),
     [
