@@ -338,6 +338,26 @@ def distance(facts: list[list[str]], start: str, end: str) -> int | None:
     return steps
 
 
+def test_a_name_weighs_as_much_without_its_accents(connection: Connection) -> None:
+    create(connection)
+    stated(
+        connection,
+        [about("José is here", "José"), about("Atlas is late", "Atlas")]
+        + [f"José said {n}" for n in range(8)]
+        + [f"other {n}" for n in range(9)],
+    )
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    right, bare = (
+        {row.text: row.score for row in call(
+            connection, "hybrid_recall", bank="b", query=f"{name} and Atlas",
+            options={"arms": ["graph"]})}
+        for name in ("José", "Jose")
+    )  # fmt: skip
+
+    assert bare == pytest.approx(right)
+
+
 # neighbours
 
 
