@@ -696,9 +696,9 @@ create index if not exists memory_bank_id_fact_type_occurred_new_idx
   where occurred is not null;
 -- Ana Silva as "Ana" or "Silva".
 create index if not exists entity_alias_bank_id_first_idx on pgrecall.entity_alias
-  (bank_id, split_part(alias, ' ', 1)) where strpos(alias, ' ') > 0;
+  (bank_id, split_part(pgrecall_internal._unaccented(alias), ' ', 1)) where strpos(alias, ' ') > 0;
 create index if not exists entity_alias_bank_id_last_idx on pgrecall.entity_alias
-  (bank_id, split_part(alias, ' ', -1)) where strpos(alias, ' ') > 0;
+  (bank_id, split_part(pgrecall_internal._unaccented(alias), ' ', -1)) where strpos(alias, ' ') > 0;
 -- Words with accents, for questions that are typed without.
 create index if not exists lexeme_unaccented_idx on pgrecall.lexeme
   (bank_id, kind, pgrecall_internal._unaccented(lexeme))

@@ -406,16 +406,16 @@ begin
   if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
     return content;
   end if;
-  return normalize(
-    regexp_replace(
-      -- Unicode does not take the stroke from a letter.
-      normalize(translate(content, 'đħıłøŧĐĦŁØŦ', 'dhilotDHLOT'), nfd),
-      '[\u0300-\u036f]+', '', 'g'),
-    nfc);
+  -- Unicode neither takes the stroke from a letter nor parts two that are written as one.
+  content := translate(normalize(content, nfd), 'đħıłøŧĐĦŁØŦ', 'dhilotDHLOT');
+  content := replace(replace(replace(content, 'æ', 'ae'), 'œ', 'oe'), 'ß', 'ss');
+  content := replace(replace(content, 'Æ', 'Ae'), 'Œ', 'Oe');
+  return normalize(regexp_replace(content, '[\u0300-\u036f]+', '', 'g'), nfc);
 end;
 $$;
 comment on function pgrecall_internal._unaccented is
-'A text whose letters of the Latin, Greek and Cyrillic scripts have no accents: Lodz for Łódź.';
+'A text whose letters of the Latin, Greek and Cyrillic scripts have no accents: Lodz for Łódź, '
+'and soeur for sœur.';
 
 create or replace function pgrecall_internal._scope(bank_id text, fact_type text)
 returns bigint
@@ -677,9 +677,9 @@ create index entity_alias_bank_id_entity_id_idx on pgrecall.entity_alias (bank_i
   where entity_id is not null;
 -- Ana Silva as "Ana" or "Silva": _name_parts().
 create index entity_alias_bank_id_first_idx on pgrecall.entity_alias
-  (bank_id, split_part(alias, ' ', 1)) where strpos(alias, ' ') > 0;
+  (bank_id, split_part(pgrecall_internal._unaccented(alias), ' ', 1)) where strpos(alias, ' ') > 0;
 create index entity_alias_bank_id_last_idx on pgrecall.entity_alias
-  (bank_id, split_part(alias, ' ', -1)) where strpos(alias, ' ') > 0;
+  (bank_id, split_part(pgrecall_internal._unaccented(alias), ' ', -1)) where strpos(alias, ' ') > 0;
 
 -- Names that are typed without their accents: _query_names().
 create index entity_alias_unaccented_idx on pgrecall.entity_alias
@@ -3114,9 +3114,7 @@ begin
   if type = 'entity' and (op = '=' or op = 'in' and is_list) then
     return format(
       '(exists (select from pgrecall.mention x where x.bank_id = $1 and x.memory_id = m.memory_id'
-      ' and x.entity_id = any (array(select a.entity_id from pgrecall.entity_alias a'
-      ' where a.bank_id = $1 and a.alias in (select pgrecall.normalised_name(n)'
-      ' from unnest(%s) as n)))))',
+      ' and x.entity_id = any ((select pgrecall_internal._entities_named($1, %s))::bigint[])))',
       case op when 'in' then pgrecall_internal._filter_list(filter, value_at, 'text')
               else format('array[%s]', pgrecall_internal._filter_value(filter, value_at, 'text'))
       end);
@@ -7049,25 +7047,29 @@ comment on function pgrecall_internal._co_mentions is
 'Entities that the latest 100 facts of each type about an entity mention too.';
 
 create or replace function pgrecall_internal._full_names(bank text, part text)
-returns table (entity_id bigint, confidence real)
+returns table (entity_id bigint, confidence real, is_exact boolean)
 language sql stable parallel safe rows 2
 begin atomic
-  -- Called in a from clause, so that it is inlined.
-  (select a.entity_id, a.confidence
+  -- Called in a from clause, so that it is inlined. Most parts have no accents to take off.
+  (select a.entity_id, a.confidence, split_part(a.alias, ' ', 1) = _full_names.part
    from   pgrecall.entity_alias a
    where  a.bank_id = _full_names.bank and strpos(a.alias, ' ') > 0
-     and  split_part(a.alias, ' ', 1) = _full_names.part
+     and  split_part(pgrecall_internal._unaccented(a.alias), ' ', 1)
+            = case when octet_length(part) = length(part) then part
+                   else pgrecall_internal._unaccented(part) end
    limit  30)
   union  all
-  (select a.entity_id, a.confidence
+  (select a.entity_id, a.confidence, split_part(a.alias, ' ', -1) = _full_names.part
    from   pgrecall.entity_alias a
    where  a.bank_id = _full_names.bank and strpos(a.alias, ' ') > 0
-     and  split_part(a.alias, ' ', -1) = _full_names.part
+     and  split_part(pgrecall_internal._unaccented(a.alias), ' ', -1)
+            = case when octet_length(part) = length(part) then part
+                   else pgrecall_internal._unaccented(part) end
    limit  30);
 end;
 comment on function pgrecall_internal._full_names is
 'Entities with a name of several words that begins or ends with a normalised word, at most 30 '
-'each; one may come twice.';
+'each; one may come twice. is_exact: with the same accents.';
 
 create or replace function pgrecall_internal._mentions(bank text, entity_id bigint)
 returns table (count bigint)
@@ -7083,6 +7085,30 @@ begin atomic
 end;
 comment on function pgrecall_internal._mentions is
 'Number of facts that mention an entity; counting stops at 1,000.';
+
+create or replace function pgrecall_internal._entities_named(bank text, names text[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+as $$
+begin
+  names := array(select pgrecall.normalised_name(n) from unnest(names) as n);
+  return array(
+    select a.entity_id
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _entities_named.bank and a.alias = any (names)
+    union
+    select a.entity_id
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _entities_named.bank
+      and  pgrecall_internal._unaccented(a.alias) = any (names)
+      and  pgrecall_internal._unaccented(a.alias) <> a.alias);
+end;
+$$;
+comment on function pgrecall_internal._entities_named is
+'The entities of a bank with one of these names, "Jose" also those called José, for conditions.';
 
 create or replace function pgrecall_internal._name_parts(bank text, query text)
 returns setof pgrecall_internal.named_entity
@@ -7142,11 +7168,15 @@ begin atomic
   select k.entity_id, p.matched, k.confidence, null::integer, null::integer, null::bigint
   from   asked p
   cross  join lateral (
-    select x.entity_id, max(x.confidence)::real as confidence, count(*) over () as sharers,
-           sum(max(m.count)) over () as mentions
+    select x.entity_id, max(x.confidence)::real as confidence, x.is_exact,
+           bool_or(x.is_exact) over () as has_exact,
+           count(*) over (partition by x.is_exact) as sharers,
+           sum(max(m.count)) over (partition by x.is_exact) as mentions
     from   pgrecall_internal._full_names(_name_parts.bank, lower(p.part)) as x
     cross  join lateral (
-      select e.name
+      -- Where the accents are others, "Jose" is written as in José, but "José" not as in Jose.
+      select case when x.is_exact then e.name
+               else pgrecall_internal._unaccented(e.name) end as name
       from   pgrecall.entity e
       where  e.bank_id = _name_parts.bank and e.entity_id = x.entity_id
       limit  1
@@ -7166,22 +7196,35 @@ begin atomic
              -- As written in the name, which "Walk" in "a long walk" is not.
              when p.lexeme is null then strpos(e.name, p.part) > 0
              else pgrecall_internal._has_full_name(e.name)
+                  and (x.is_exact or pgrecall_internal._unaccented(p.matched) = p.matched)
            end
-    group  by x.entity_id
+    group  by x.entity_id, x.is_exact
   ) as k
   -- What many are called by is a common word.
   where  k.sharers <= case when p.other is null then 3 else 1 end
+    and  k.is_exact = k.has_exact
     -- That of a misspelt name, whose mentions are not counted, must be in none.
     and  (p.lexeme is null or 2 * coalesce(k.mentions, 0) >= (
             select coalesce(max(l.document_count), 0)
             from   pgrecall_internal.lexeme l
             where  l.bank_id = _name_parts.bank and l.kind = 'memory' and l.lexeme = p.lexeme
               and  l.dimension = pgrecall_internal._dimension(p.lexeme)))
+    and  (p.lexeme is null or k.is_exact or 2 * coalesce(k.mentions, 0) >= (
+            select coalesce(max(l.document_count), 0)
+            from   pgrecall_internal.lexeme l
+            where  l.bank_id = _name_parts.bank and l.kind = 'memory'
+              and  pgrecall_internal._unaccented(l.lexeme) = p.lexeme
+              and  pgrecall_internal._unaccented(l.lexeme) <> l.lexeme))
     -- Neither is a name of its own.
     and  not exists (
       select from pgrecall.entity_alias a
       where  a.bank_id = _name_parts.bank
-        and  a.alias = any (array[p.matched, lower(p.other)]));
+        and  a.alias = any (array[p.matched, lower(p.other)]))
+    and  (k.is_exact or not exists (
+            select from pgrecall.entity_alias a
+            where  a.bank_id = _name_parts.bank
+              and  pgrecall_internal._unaccented(a.alias) = p.matched
+              and  pgrecall_internal._unaccented(a.alias) <> a.alias));
 end;
 comment on function pgrecall_internal._name_parts is
 'Entities that a normalised query names by the first or last word of a name alone, "Ana" or '
@@ -7190,7 +7233,8 @@ comment on function pgrecall_internal._name_parts is
 'many facts have the word as mention them. Nothing is found by a word that begins or ends the '
 'names of more than three entities. And by two words, "Anna Silva", of which one begins or ends '
 'the name and the other, which no fact has, is spelt much like the other end (0.6 by '
-'_nearest_name()), where this is true of one entity.';
+'_nearest_name()), where this is true of one entity. "Jose" is a word of José Muñoz unless a name '
+'has it as it is.';
 
 create or replace function pgrecall_internal._query_names(bank text, query text)
 returns table (entity_id bigint, phrase text, starts_at integer, ends_at integer, confidence real)
@@ -12642,6 +12686,7 @@ begin
     cross  join lateral (
       select distinct x.entity_id
       from   pgrecall_internal._full_names(_store_short_names.bank, f.alias) as x
+      where  x.is_exact
     ) as a
     cross  join lateral (
       select x.entity_id, x.name, pgrecall_internal._kind_class(x.kind) as kind_class
@@ -12720,6 +12765,7 @@ begin
     cross  join lateral (
       select distinct x.entity_id
       from   pgrecall_internal._full_names(_short_names_in_doubt.bank, s.alias) as x
+      where  x.is_exact
     ) as k
     cross  join lateral (
       select x.entity_id, x.name, pgrecall_internal._kind_class(x.kind) as kind_class
@@ -16481,24 +16527,6 @@ comment on function pgrecall_internal._listed_ids is
 'first: one index scan per fact type for a window and for an entity, else one by primary key. '
 'required and begun are the dimensions of a condition on words, see find_memories().';
 
-create or replace function pgrecall_internal._entities_named(bank text, name text)
-returns bigint[]
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  return case when name is not null then array(
-    select a.entity_id
-    from   pgrecall.entity_alias a
-    where  a.bank_id = _entities_named.bank
-      and  a.alias = pgrecall.normalised_name(_entities_named.name)
-    limit  100
-  ) end;
-end;
-$$;
-comment on function pgrecall_internal._entities_named is
-'The entities of a bank with this name, up to 100; null where name is null.';
-
 create or replace function pgrecall.list_memories(
   bank       text,
   filter     text default null,
@@ -16528,7 +16556,9 @@ begin
     '{"time_mode": "filter", "time_basis": "mentioned"}');
   visible := case when as_of is null then pgrecall_internal._filter_sql(condition)
                   else pgrecall_internal._visible_sql(condition) end;
-  entity_ids := pgrecall_internal._entities_named(bank, entity);
+  if entity is not null then
+    entity_ids := pgrecall_internal._entities_named(bank, array[entity]);
+  end if;
   if fact_types is not null or span is not null or entity is not null then
     fact_types := pgrecall_internal._fact_types(bank, fact_types);
   end if;
@@ -16963,7 +16993,9 @@ begin
                   else pgrecall_internal._visible_sql(condition) end
              || coalesce(' and ' || typed.recheck, '');
   fact_types := pgrecall_internal._fact_types(bank, fact_types);
-  entity_ids := pgrecall_internal._entities_named(bank, entity);
+  if entity is not null then
+    entity_ids := pgrecall_internal._entities_named(bank, array[entity]);
+  end if;
   is_common := 20 * typed.share > 1
     or (select sum(c.mention_count) < typed.share * typed.documents
         from   pgrecall_internal.entity_count c
@@ -17064,7 +17096,8 @@ begin
       and  (coalesce(wanted, '') = '' or exists (
               select from pgrecall.entity_alias a
               where  a.bank_id = list_entities.bank and a.entity_id = e.entity_id
-                and  strpos(a.alias, wanted) > 0))
+                and  (strpos(a.alias, wanted) > 0
+                      or strpos(pgrecall_internal._unaccented(a.alias), wanted) > 0)))
   )
   select p.entity_id, p.name, p.kind,
          array(select a.alias
@@ -17091,9 +17124,9 @@ end;
 $$;
 comment on function pgrecall.list_entities is
 'Entities, those first that most memories mention; equal ones latest first. name: a part of any of '
-'their names, kind: their kind, entity_ids: only these. For the next page pass the last entity_id '
-'as before_id. The order goes by what is counted, see bank_statistics(). Errors: RC001, RC013 '
-'unknown before_id, 22023.';
+'their names, also without its accents, kind: their kind, entity_ids: only these. For the next '
+'page pass the last entity_id as before_id. The order goes by what is counted, see '
+'bank_statistics(). Errors: RC001, RC013 unknown before_id, 22023.';
 
 create or replace function pgrecall.memory_details(bank text, memory_id bigint)
 returns setof pgrecall.memory_detail

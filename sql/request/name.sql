@@ -38,25 +38,29 @@ comment on function pgrecall_internal._co_mentions is
 'Entities that the latest 100 facts of each type about an entity mention too.';
 
 create or replace function pgrecall_internal._full_names(bank text, part text)
-returns table (entity_id bigint, confidence real)
+returns table (entity_id bigint, confidence real, is_exact boolean)
 language sql stable parallel safe rows 2
 begin atomic
-  -- Called in a from clause, so that it is inlined.
-  (select a.entity_id, a.confidence
+  -- Called in a from clause, so that it is inlined. Most parts have no accents to take off.
+  (select a.entity_id, a.confidence, split_part(a.alias, ' ', 1) = _full_names.part
    from   pgrecall.entity_alias a
    where  a.bank_id = _full_names.bank and strpos(a.alias, ' ') > 0
-     and  split_part(a.alias, ' ', 1) = _full_names.part
+     and  split_part(pgrecall_internal._unaccented(a.alias), ' ', 1)
+            = case when octet_length(part) = length(part) then part
+                   else pgrecall_internal._unaccented(part) end
    limit  30)
   union  all
-  (select a.entity_id, a.confidence
+  (select a.entity_id, a.confidence, split_part(a.alias, ' ', -1) = _full_names.part
    from   pgrecall.entity_alias a
    where  a.bank_id = _full_names.bank and strpos(a.alias, ' ') > 0
-     and  split_part(a.alias, ' ', -1) = _full_names.part
+     and  split_part(pgrecall_internal._unaccented(a.alias), ' ', -1)
+            = case when octet_length(part) = length(part) then part
+                   else pgrecall_internal._unaccented(part) end
    limit  30);
 end;
 comment on function pgrecall_internal._full_names is
 'Entities with a name of several words that begins or ends with a normalised word, at most 30 '
-'each; one may come twice.';
+'each; one may come twice. is_exact: with the same accents.';
 
 create or replace function pgrecall_internal._mentions(bank text, entity_id bigint)
 returns table (count bigint)
@@ -72,6 +76,30 @@ begin atomic
 end;
 comment on function pgrecall_internal._mentions is
 'Number of facts that mention an entity; counting stops at 1,000.';
+
+create or replace function pgrecall_internal._entities_named(bank text, names text[])
+returns bigint[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+as $$
+begin
+  names := array(select pgrecall.normalised_name(n) from unnest(names) as n);
+  return array(
+    select a.entity_id
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _entities_named.bank and a.alias = any (names)
+    union
+    select a.entity_id
+    from   pgrecall.entity_alias a
+    where  a.bank_id = _entities_named.bank
+      and  pgrecall_internal._unaccented(a.alias) = any (names)
+      and  pgrecall_internal._unaccented(a.alias) <> a.alias);
+end;
+$$;
+comment on function pgrecall_internal._entities_named is
+'The entities of a bank with one of these names, "Jose" also those called José, for conditions.';
 
 create or replace function pgrecall_internal._name_parts(bank text, query text)
 returns setof pgrecall_internal.named_entity
@@ -131,11 +159,15 @@ begin atomic
   select k.entity_id, p.matched, k.confidence, null::integer, null::integer, null::bigint
   from   asked p
   cross  join lateral (
-    select x.entity_id, max(x.confidence)::real as confidence, count(*) over () as sharers,
-           sum(max(m.count)) over () as mentions
+    select x.entity_id, max(x.confidence)::real as confidence, x.is_exact,
+           bool_or(x.is_exact) over () as has_exact,
+           count(*) over (partition by x.is_exact) as sharers,
+           sum(max(m.count)) over (partition by x.is_exact) as mentions
     from   pgrecall_internal._full_names(_name_parts.bank, lower(p.part)) as x
     cross  join lateral (
-      select e.name
+      -- Where the accents are others, "Jose" is written as in José, but "José" not as in Jose.
+      select case when x.is_exact then e.name
+               else pgrecall_internal._unaccented(e.name) end as name
       from   pgrecall.entity e
       where  e.bank_id = _name_parts.bank and e.entity_id = x.entity_id
       limit  1
@@ -155,22 +187,35 @@ begin atomic
              -- As written in the name, which "Walk" in "a long walk" is not.
              when p.lexeme is null then strpos(e.name, p.part) > 0
              else pgrecall_internal._has_full_name(e.name)
+                  and (x.is_exact or pgrecall_internal._unaccented(p.matched) = p.matched)
            end
-    group  by x.entity_id
+    group  by x.entity_id, x.is_exact
   ) as k
   -- What many are called by is a common word.
   where  k.sharers <= case when p.other is null then 3 else 1 end
+    and  k.is_exact = k.has_exact
     -- That of a misspelt name, whose mentions are not counted, must be in none.
     and  (p.lexeme is null or 2 * coalesce(k.mentions, 0) >= (
             select coalesce(max(l.document_count), 0)
             from   pgrecall_internal.lexeme l
             where  l.bank_id = _name_parts.bank and l.kind = 'memory' and l.lexeme = p.lexeme
               and  l.dimension = pgrecall_internal._dimension(p.lexeme)))
+    and  (p.lexeme is null or k.is_exact or 2 * coalesce(k.mentions, 0) >= (
+            select coalesce(max(l.document_count), 0)
+            from   pgrecall_internal.lexeme l
+            where  l.bank_id = _name_parts.bank and l.kind = 'memory'
+              and  pgrecall_internal._unaccented(l.lexeme) = p.lexeme
+              and  pgrecall_internal._unaccented(l.lexeme) <> l.lexeme))
     -- Neither is a name of its own.
     and  not exists (
       select from pgrecall.entity_alias a
       where  a.bank_id = _name_parts.bank
-        and  a.alias = any (array[p.matched, lower(p.other)]));
+        and  a.alias = any (array[p.matched, lower(p.other)]))
+    and  (k.is_exact or not exists (
+            select from pgrecall.entity_alias a
+            where  a.bank_id = _name_parts.bank
+              and  pgrecall_internal._unaccented(a.alias) = p.matched
+              and  pgrecall_internal._unaccented(a.alias) <> a.alias));
 end;
 comment on function pgrecall_internal._name_parts is
 'Entities that a normalised query names by the first or last word of a name alone, "Ana" or '
@@ -179,7 +224,8 @@ comment on function pgrecall_internal._name_parts is
 'many facts have the word as mention them. Nothing is found by a word that begins or ends the '
 'names of more than three entities. And by two words, "Anna Silva", of which one begins or ends '
 'the name and the other, which no fact has, is spelt much like the other end (0.6 by '
-'_nearest_name()), where this is true of one entity.';
+'_nearest_name()), where this is true of one entity. "Jose" is a word of José Muñoz unless a name '
+'has it as it is.';
 
 create or replace function pgrecall_internal._query_names(bank text, query text)
 returns table (entity_id bigint, phrase text, starts_at integer, ends_at integer, confidence real)

@@ -109,24 +109,6 @@ comment on function pgrecall_internal._listed_ids is
 'first: one index scan per fact type for a window and for an entity, else one by primary key. '
 'required and begun are the dimensions of a condition on words, see find_memories().';
 
-create or replace function pgrecall_internal._entities_named(bank text, name text)
-returns bigint[]
-language plpgsql stable parallel safe
-set search_path from current
-as $$
-begin
-  return case when name is not null then array(
-    select a.entity_id
-    from   pgrecall.entity_alias a
-    where  a.bank_id = _entities_named.bank
-      and  a.alias = pgrecall.normalised_name(_entities_named.name)
-    limit  100
-  ) end;
-end;
-$$;
-comment on function pgrecall_internal._entities_named is
-'The entities of a bank with this name, up to 100; null where name is null.';
-
 create or replace function pgrecall.list_memories(
   bank       text,
   filter     text default null,
@@ -156,7 +138,9 @@ begin
     '{"time_mode": "filter", "time_basis": "mentioned"}');
   visible := case when as_of is null then pgrecall_internal._filter_sql(condition)
                   else pgrecall_internal._visible_sql(condition) end;
-  entity_ids := pgrecall_internal._entities_named(bank, entity);
+  if entity is not null then
+    entity_ids := pgrecall_internal._entities_named(bank, array[entity]);
+  end if;
   if fact_types is not null or span is not null or entity is not null then
     fact_types := pgrecall_internal._fact_types(bank, fact_types);
   end if;

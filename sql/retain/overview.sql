@@ -73,7 +73,8 @@ begin
       and  (coalesce(wanted, '') = '' or exists (
               select from pgrecall.entity_alias a
               where  a.bank_id = list_entities.bank and a.entity_id = e.entity_id
-                and  strpos(a.alias, wanted) > 0))
+                and  (strpos(a.alias, wanted) > 0
+                      or strpos(pgrecall_internal._unaccented(a.alias), wanted) > 0)))
   )
   select p.entity_id, p.name, p.kind,
          array(select a.alias
@@ -100,9 +101,9 @@ end;
 $$;
 comment on function pgrecall.list_entities is
 'Entities, those first that most memories mention; equal ones latest first. name: a part of any of '
-'their names, kind: their kind, entity_ids: only these. For the next page pass the last entity_id '
-'as before_id. The order goes by what is counted, see bank_statistics(). Errors: RC001, RC013 '
-'unknown before_id, 22023.';
+'their names, also without its accents, kind: their kind, entity_ids: only these. For the next '
+'page pass the last entity_id as before_id. The order goes by what is counted, see '
+'bank_statistics(). Errors: RC001, RC013 unknown before_id, 22023.';
 
 create or replace function pgrecall.memory_details(bank text, memory_id bigint)
 returns setof pgrecall.memory_detail

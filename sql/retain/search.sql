@@ -225,7 +225,9 @@ begin
                   else pgrecall_internal._visible_sql(condition) end
              || coalesce(' and ' || typed.recheck, '');
   fact_types := pgrecall_internal._fact_types(bank, fact_types);
-  entity_ids := pgrecall_internal._entities_named(bank, entity);
+  if entity is not null then
+    entity_ids := pgrecall_internal._entities_named(bank, array[entity]);
+  end if;
   is_common := 20 * typed.share > 1
     or (select sum(c.mention_count) < typed.share * typed.documents
         from   pgrecall_internal.entity_count c

@@ -175,6 +175,7 @@ begin
     cross  join lateral (
       select distinct x.entity_id
       from   pgrecall_internal._full_names(_store_short_names.bank, f.alias) as x
+      where  x.is_exact
     ) as a
     cross  join lateral (
       select x.entity_id, x.name, pgrecall_internal._kind_class(x.kind) as kind_class
@@ -253,6 +254,7 @@ begin
     cross  join lateral (
       select distinct x.entity_id
       from   pgrecall_internal._full_names(_short_names_in_doubt.bank, s.alias) as x
+      where  x.is_exact
     ) as k
     cross  join lateral (
       select x.entity_id, x.name, pgrecall_internal._kind_class(x.kind) as kind_class

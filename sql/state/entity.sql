@@ -43,9 +43,9 @@ create index entity_alias_bank_id_entity_id_idx on pgrecall.entity_alias (bank_i
   where entity_id is not null;
 -- Ana Silva as "Ana" or "Silva": _name_parts().
 create index entity_alias_bank_id_first_idx on pgrecall.entity_alias
-  (bank_id, split_part(alias, ' ', 1)) where strpos(alias, ' ') > 0;
+  (bank_id, split_part(pgrecall_internal._unaccented(alias), ' ', 1)) where strpos(alias, ' ') > 0;
 create index entity_alias_bank_id_last_idx on pgrecall.entity_alias
-  (bank_id, split_part(alias, ' ', -1)) where strpos(alias, ' ') > 0;
+  (bank_id, split_part(pgrecall_internal._unaccented(alias), ' ', -1)) where strpos(alias, ' ') > 0;
 
 -- Names that are typed without their accents: _query_names().
 create index entity_alias_unaccented_idx on pgrecall.entity_alias

@@ -66,16 +66,16 @@ begin
   if octet_length(content) = length(content) or getdatabaseencoding() <> 'UTF8' then
     return content;
   end if;
-  return normalize(
-    regexp_replace(
-      -- Unicode does not take the stroke from a letter.
-      normalize(translate(content, 'đħıłøŧĐĦŁØŦ', 'dhilotDHLOT'), nfd),
-      '[\u0300-\u036f]+', '', 'g'),
-    nfc);
+  -- Unicode neither takes the stroke from a letter nor parts two that are written as one.
+  content := translate(normalize(content, nfd), 'đħıłøŧĐĦŁØŦ', 'dhilotDHLOT');
+  content := replace(replace(replace(content, 'æ', 'ae'), 'œ', 'oe'), 'ß', 'ss');
+  content := replace(replace(content, 'Æ', 'Ae'), 'Œ', 'Oe');
+  return normalize(regexp_replace(content, '[\u0300-\u036f]+', '', 'g'), nfc);
 end;
 $$;
 comment on function pgrecall_internal._unaccented is
-'A text whose letters of the Latin, Greek and Cyrillic scripts have no accents: Lodz for Łódź.';
+'A text whose letters of the Latin, Greek and Cyrillic scripts have no accents: Lodz for Łódź, '
+'and soeur for sœur.';
 
 create or replace function pgrecall_internal._scope(bank_id text, fact_type text)
 returns bigint

@@ -197,9 +197,7 @@ begin
   if type = 'entity' and (op = '=' or op = 'in' and is_list) then
     return format(
       '(exists (select from pgrecall.mention x where x.bank_id = $1 and x.memory_id = m.memory_id'
-      ' and x.entity_id = any (array(select a.entity_id from pgrecall.entity_alias a'
-      ' where a.bank_id = $1 and a.alias in (select pgrecall.normalised_name(n)'
-      ' from unnest(%s) as n)))))',
+      ' and x.entity_id = any ((select pgrecall_internal._entities_named($1, %s))::bigint[])))',
       case op when 'in' then pgrecall_internal._filter_list(filter, value_at, 'text')
               else format('array[%s]', pgrecall_internal._filter_value(filter, value_at, 'text'))
       end);

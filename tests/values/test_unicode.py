@@ -152,6 +152,9 @@ UNACCENTED = {
     "acute": ("ein café in Wien", "cafe", "café"),
     "two words": ("she moved to São Tomé", "sao tome", "São] [Tomé"),
     "stroke": ("urodzona w Łódź", "lodz", "Łódź"),
+    "stroke and accent": ("blå ǿl", "ol", "ǿl"),
+    "two letters as one": ("ma sœur", "soeur", "sœur"),
+    "sharp s": ("im großen Haus", "grossen", "großen"),
     "two accents": ("thành phố", "thanh pho", "thành] [phố"),
     "dotless": ("ışık söndü", "isik", "ışık"),
     "greek": ("στην Αθήνα", "αθηνα", "Αθήνα"),
@@ -221,7 +224,10 @@ def test_a_name_is_found_without_its_accents(connection: Connection) -> None:
     call(connection, "retain", bank="b", facts=[
         {"text": "José Muñoz sails", "entities": ["José Muñoz"]},
         {"text": "Łódź is grey", "entities": ["Łódź"]},
+        {"text": "Ægir and Zoë Weiß", "entities": ["Ægir", "Zoë Weiß"]},
     ])  # fmt: skip
+    assert named("Where is Aegir?") == ["Ægir"]
+    assert named("Where is Weiss?") == ["Zoë Weiß"]
     assert named("When did Jose Munoz sail?") == ["José Muñoz"]
     assert named("is lodz grey") == ["Łódź"]
 
@@ -242,6 +248,70 @@ def test_a_name_without_its_accents_is_not_hidden_by_a_part_of_another(
 
     named = call(connection, "query_entities", bank="b", query="What does Jose like?")
     assert {e.name: e.confidence for e in named} == {"José": 0.5, "Jose Silva": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        ("What does Jose like?", {"José Muñoz"}),
+        ("What does José like?", {"José Muñoz"}),
+        ("What does Munoz like?", {"José Muñoz"}),
+        ("what does jose like", {"José Muñoz"}),
+        ("What does Joze Munoz like?", {"José Muñoz"}),
+        # An accent is not taken away, and who is called so goes before.
+        ("What does Rená like?", set()),
+        ("what does rená like", set()),
+        ("What does Ines like?", {"Ines Roth"}),
+        ("What does Inés like?", {"Inés Sol"}),
+        # As names of their own and as a word that many facts have.
+        ("What does Zoe like?", {"Zoé"}),
+        ("what was pate like", set()),
+    ],
+)
+def test_a_word_of_a_name_is_found_without_its_accents(
+    connection: Connection, query: str, meant: set[str]
+) -> None:
+    create(connection)
+    call(connection, "retain", bank="b", facts=[
+        {"text": f"{name} sails", "entities": [name]}
+        for name in ("José Muñoz", "Rena Lund", "Ines Roth", "Inés Sol", "Zoé", "Zoé Pâté")
+    ] + [f"pâté, the {n}th of them" for n in range(9)])  # fmt: skip
+
+    named = call(connection, "query_entities", bank="b", query=query)
+    assert {e.name for e in named} == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("jose munoz", {"José Muñoz", "Jose Munoz"}), ("José Muñoz", {"José Muñoz"}), ("Jose", set())],
+)
+def test_an_entity_of_a_condition_is_found_without_its_accents(
+    connection: Connection, name: str, meant: set[str]
+) -> None:
+    create(connection)
+    call(connection, "retain", bank="b", facts=[
+        {"text": f"sails {who}", "entities": [who]} for who in ("José Muñoz", "Jose Munoz", "Ana")
+    ])  # fmt: skip
+
+    for condition in ({"entity": name}, {"filter": f"entity = '{name}'"},
+                      {"filter": f"entity in ('nobody', '{name}')"}):  # fmt: skip
+        rows = call(connection, "list_memories", bank="b", **condition)
+        assert {row.text[6:] for row in rows} == meant
+        rows = call(connection, "find_memories", bank="b", words="sails", **condition)
+        assert {row.text[6:] for row in rows} == meant
+
+
+@pytest.mark.parametrize("part", ["jose", "MUNOZ", "sé"])
+def test_an_entity_is_listed_by_a_part_without_its_accents(
+    connection: Connection, part: str
+) -> None:
+    create(connection)
+    call(connection, "retain", bank="b", facts=[
+        {"text": who, "entities": [who]} for who in ("José Muñoz", "Jo Munz")
+    ])  # fmt: skip
+
+    assert [e.name for e in call(connection, "list_entities", bank="b", name=part)] == [
+        "José Muñoz"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
