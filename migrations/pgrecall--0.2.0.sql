@@ -10122,6 +10122,7 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   owner     pgrecall.bank := pgrecall_internal._bank(bank);
+  silent    constant jsonb := pgrecall_internal._silent_sources(owner);
   documents bigint;
 begin
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -10141,8 +10142,13 @@ begin
      where  i.bank_id = neighbours.bank and i.to_id = neighbours.memory_id
      limit  1000)
     union all
-    select s.to_id, 'semantic', s.similarity::real, true
-    from   pgrecall_internal._similar_memories(owner, array[neighbours.memory_id], 0.7) as s
+    (select s.to_id, 'semantic', s.similarity::real, true
+     from   pgrecall_internal._similar_memories(
+              owner, array[neighbours.memory_id], 0.7,
+              case when silent = '{}' then 5 else 50 end) as s
+     where  silent = '{}' or pgrecall_internal._is_heard(owner, silent, s.to_id)
+     order  by s.similarity desc, s.to_id desc
+     limit  5)
   ),
   named as materialized (
     select x.entity_id, e.name,
@@ -10170,6 +10176,7 @@ begin
       from   pgrecall.mention m
       where  m.bank_id = neighbours.bank and m.entity_id = n.entity_id
         and  m.fact_type between t.fact_type and t.fact_type
+        and  (silent = '{}' or pgrecall_internal._is_heard(owner, silent, m.memory_id))
       order  by m.fact_type desc, m.memory_id desc
       limit  50
     ) as o
@@ -10191,6 +10198,7 @@ begin
              else case when l.is_forth then 'is prevented by this' else 'prevents this' end
            end as why
      from   linked l
+     where  silent = '{}' or pgrecall_internal._is_heard(owner, silent, l.id)
      order  by l.id, why, l.weight desc)
     union all
     select s.id, 'entity', tanh(0.5 * sum(s.rarity)),
@@ -10217,8 +10225,9 @@ comment on function pgrecall.neighbours is
 'of the link, semantic for the 5 most similar memories with a similarity of 0.7 or more, or entity '
 'where both memories name the same entity. weight, 0 to 1, is that of the link, the similarity, or '
 'tanh(0.5 n) with n the rarity-weighted number of shared entities. why says it in words. Only the '
-'latest 50 memories of each type per entity are considered. Superseded memories are included. '
-'Errors: RC001, RC010 unknown memory, 22023.';
+'latest 50 memories of each type per entity are considered. Superseded memories are included, '
+'those of sources in quarantine or with a trust of 0 are not. Errors: RC001, RC010 unknown memory, '
+'22023.';
 
 create or replace function pgrecall_internal._relations_of(
   bank text, entity_ids bigint[], at timestamptz, most integer)
@@ -11442,11 +11451,20 @@ begin
            greatest(q.mentions, 1)::double precision / n.facts as sure
     from   unnest(request.named) as q
     cross  join lateral (
-      select greatest(1, q.mentions, min(t.count)) as facts
-      from   pgrecall.lexemes((request.bank).text_search_config::regconfig, q.matched) as l
-      join   unnest((request.memory_terms).dimensions, (request.memory_terms).counts)
-               as t(dimension, count)
-        on   t.dimension = pgrecall_internal._dimension(l.lexeme)
+      select greatest(1, q.mentions, min(w.count)) as facts
+      from (
+        -- A word typed without accents stands for all its spellings.
+        select sum(t.count)::bigint as count
+        from   pgrecall.lexemes((request.bank).text_search_config::regconfig, q.matched) as l
+        join   unnest((request.memory_terms).dimensions, (request.memory_terms).counts)
+                 as t(dimension, count)
+          on   t.dimension = pgrecall_internal._dimension(l.lexeme)
+          or   t.dimension = any (array(
+                 select pgrecall_internal._dimension(s)
+                 from   unnest((request.memory_terms).spellings) as s
+                 where  pgrecall_internal._unaccented(s) = l.lexeme))
+        group  by l.lexeme
+      ) as w
     ) as n
   ) as e
   where  e.mass > 0;
@@ -13950,6 +13968,17 @@ begin
   group  by m.session_id
   order  by m.session_id
   on conflict on constraint session_pkey do nothing;
+  -- Only where a message is earlier: writers of one session need not wait for one another.
+  update pgrecall.session s
+  set    started_at = least(s.started_at, o.started_at)
+  from (
+    select m.session_id, min(coalesce(m.sent_at, now())) as started_at
+    from   unnest(message_rows) as m
+    where  m.session_id is not null
+    group  by m.session_id
+  ) as o
+  where  s.bank_id = retain_messages.bank and s.session_id = o.session_id
+    and  s.started_at > o.started_at;
 
   select s.* into known
   from   pgrecall_internal.statistics s
@@ -15435,6 +15464,56 @@ return coalesce(valid_to = valid_from and corrections -> -1 ->> 'kind' = 'quaran
 comment on function pgrecall_internal._is_hidden is
 'Whether quarantine() has taken a memory out.';
 
+create or replace function pgrecall_internal._ended_by(memory_id bigint, corrections jsonb)
+returns text
+language sql immutable parallel safe
+return case when (corrections -> -1 ->> 'replaced_by')::bigint is distinct from memory_id
+         then corrections -> -1 ->> 'kind' end;
+comment on function pgrecall_internal._ended_by is
+'The kind of correction that ended a memory. Null: none did, also where consolidate() merged '
+'others into it.';
+
+create or replace function pgrecall_internal._equal_memories(bank text, memory_ids bigint[])
+returns table (memory_id bigint, other_id bigint)
+language plpgsql stable parallel safe rows 10
+set search_path from current
+-- An index whose order is asked for is used, whatever the planner assumes.
+set enable_seqscan = off
+set enable_sort = off
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select m.memory_id, o.memory_id
+  from   pgrecall.memory m
+  cross  join lateral (
+    -- Only one index provides each range in its order.
+    (select x.memory_id
+     from   pgrecall.memory x
+     where  x.bank_id = _equal_memories.bank and x.valid_to is null
+       and  x.content_hash between m.content_hash and m.content_hash
+     order  by x.content_hash
+     limit  1)
+    union all
+    select y.memory_id
+    from (
+      select x.memory_id, x.valid_from, x.valid_to
+      from   pgrecall.memory x
+      where  x.bank_id = _equal_memories.bank and x.valid_to is not null
+        and  x.content_hash between m.content_hash and m.content_hash
+      order  by x.content_hash
+      offset 0
+    ) as y
+    where  y.valid_to > greatest(now(), y.valid_from)
+  ) as o
+  where  m.bank_id = _equal_memories.bank and m.memory_id = any (_equal_memories.memory_ids)
+    and  o.memory_id <> all (_equal_memories.memory_ids);
+end;
+$$;
+comment on function pgrecall_internal._equal_memories is
+'Other memories with the content of these that hold, without end or until later: of equal facts '
+'only one does.';
+
 create or replace function pgrecall_internal._batch_members(
   bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns table (slot text, fact_key text, from_id bigint, kind text, memory_id bigint, value text,
@@ -16380,7 +16459,8 @@ begin
                where  x.bank_id = stored_memories.bank and x.memory_id = m.memory_id
                order  by e.name),
          m.created_at,
-         case when m.valid_to is not null then m.corrections -> -1 ->> 'kind' end,
+         case when m.valid_to is not null
+           then pgrecall_internal._ended_by(m.memory_id, m.corrections) end,
          null::text[], null::text[], m.written_by
   from   unnest(stored_memories.memory_ids) with ordinality as u(memory_id, n)
   cross  join lateral (
@@ -16629,9 +16709,10 @@ begin
              limit  1
            ) as x
            where  u.successor_id is null
-             and  not exists (select from pgrecall.memory o
-                              where  o.bank_id = _unmerge.bank
-                                and  o.content_hash = x.content_hash and o.valid_to is null)
+             and  x.memory_id not in (
+                    select e.memory_id
+                    from   pgrecall_internal._equal_memories(
+                             _unmerge.bank, _unmerge.memory_ids) as e)
            order  by x.content_hash, x.memory_id desc));
 end;
 $$;
@@ -17739,7 +17820,11 @@ begin
     cross  join lateral (values
       (r.value #>> '{row,memory_id}'), (r.value #>> '{row,entity_id}'),
       (r.value #>> '{row,relation_id}'), (r.value #>> '{row,message_id}'),
-      (r.value #>> '{row,corrections,-1,correction_id}')) as v(id)
+      ((select max(c::bigint)::text
+        from   jsonb_path_query(r.value, 'lax $.row.corrections[*].correction_id') as c)),
+      -- Of a source that had no fact yet.
+      ((select max(q.value::bigint)::text
+        from   jsonb_each_text(nullif(r.value #> '{row,quarantined}', 'null')) as q))) as v(id)
   );
   -- Writers take ids meanwhile. nextval() never goes back, as setval() would where they have passed
   -- that id since the sequence was read.
@@ -20364,7 +20449,7 @@ begin
                   'mentioned_at; the recall is as of %s', memory.valid_from, request.as_of);
   elsif memory.valid_to <= request.as_of then
     return format('it ended at %s: %s', memory.valid_to, concat_ws(' ',
-      case memory.corrections -> -1 ->> 'kind'
+      case pgrecall_internal._ended_by(memory.memory_id, memory.corrections)
         when 'supersede' then 'it was superseded'
         when 'update' then 'it was updated'
         when 'consolidate' then 'it was merged'
@@ -22169,8 +22254,6 @@ create or replace function pgrecall_internal._restore(bank text, memory_ids bigi
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
--- An index whose order is asked for is used, whatever the planner assumes.
-set enable_sort = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -22179,19 +22262,16 @@ declare
   ids       bigint[];
   ends      timestamptz[];
 begin
-  select m.memory_id, o.memory_id into memory_id, other_id
-  from   pgrecall.memory m
+  select e.memory_id, e.other_id into memory_id, other_id
+  from   pgrecall_internal._equal_memories(bank, memory_ids) as e
   cross  join lateral (
-    -- Only one index provides this range in this order.
-    select x.memory_id
+    select x.valid_from, x.valid_to, (x.corrections -> -1 ->> 'valid_to')::timestamptz as ends_at
     from   pgrecall.memory x
-    where  x.bank_id = _restore.bank and x.valid_to is null
-      and  x.content_hash between m.content_hash and m.content_hash
-    order  by x.content_hash
+    where  x.bank_id = _restore.bank and x.memory_id = e.memory_id
     limit  1
-  ) as o
-  where  m.bank_id = _restore.bank and m.memory_id = any (_restore.memory_ids)
-    and  m.valid_to is not null and not m.corrections -> -1 ? 'valid_to'
+  ) as m
+  where  m.valid_to <= greatest(now(), m.valid_from) and coalesce(m.ends_at, 'infinity') > now()
+  order  by e.memory_id, e.other_id
   limit  1;
   if found then
     raise exception using
@@ -22218,8 +22298,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._restore is
-'Reverts the last correction of each of these memories. Errors: 22023 another current memory has '
-'the same content.';
+'Reverts the last correction of each of these memories. Errors: 22023 another memory that holds '
+'has the same content.';
 
 create or replace function pgrecall.unsupersede(bank text, memory_id bigint)
 returns setof pgrecall.corrected
@@ -22606,6 +22686,64 @@ return source_id = source
 comment on function pgrecall_internal._is_of_source is
 'Whether a source_id is this source, or has the prefix of "web:*".';
 
+create or replace function pgrecall_internal._replaced_again(
+  bank pgrecall.bank, gone bigint[], memory_ids bigint[], former_ends timestamptz[])
+returns table (memory_id bigint, ends_at timestamptz, successor_id bigint)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+set plan_cache_mode = force_custom_plan
+-- Without statistics of these rows the planner would choose a nested loop.
+set enable_nestloop = off
+set jit = off
+as $$
+declare
+  facts   pgrecall_internal.fact_row[];
+  members pgrecall_internal.slot_member[];
+  pairs   record;
+begin
+  -- They are facts that arrive late, a moment before they were said: so those that ended when they
+  -- began are among the members, too. What ended one tells whether keys or relations replace.
+  facts := array(
+    select jsonb_populate_record(null::pgrecall_internal.fact_row, jsonb_build_object(
+             'n', u.n, 'mentioned_at', m.valid_from - interval '1 microsecond',
+             'fact_key', case when bank.replace in ('key', 'both') or k.is_same
+                           then m.fact_key end,
+             'relations', case when bank.replace in ('relation', 'both') or not k.is_same
+                            then '[{}]' else '[]' end::jsonb))
+    from   unnest(memory_ids) with ordinality as u(id, n)
+    join   pgrecall.memory m on m.bank_id = bank.bank_id and m.memory_id = u.id
+    join   pgrecall.memory s on s.bank_id = bank.bank_id and s.memory_id = m.superseded_by
+    cross  join lateral (
+      select coalesce(lower(pgrecall_internal._normalised(m.fact_key))
+                      = lower(pgrecall_internal._normalised(s.fact_key)), false) as is_same
+    ) as k
+    order  by u.n);
+  if facts = '{}' then
+    return;
+  end if;
+  members := array(
+    select row(x.slot, x.memory_id, x.value, coalesce(m.valid_from, x.said_at),
+               case when x.is_said then f.ends_at else x.ends_at end, x.is_said,
+               x.trust)::pgrecall_internal.slot_member
+    from   pgrecall_internal._slot_members(bank, 'both', facts, memory_ids) as x
+    left   join pgrecall.memory m
+           on m.bank_id = bank.bank_id and m.memory_id = x.memory_id and x.is_said
+    left   join unnest(memory_ids, former_ends) as f(id, ends_at) on f.id = x.memory_id
+    left   join unnest(gone) as g(id) on g.id = x.memory_id
+    where  g.id is null
+    order  by x.slot, coalesce(m.valid_from, x.said_at) desc, x.memory_id desc);
+  pairs := case when bank.source_trust = '{}' then pgrecall_internal._replacements(members, 0)
+                else pgrecall_internal._trusted_replacements(members) end;
+  return query
+  select u.memory_id, u.ends_at, u.successor_id
+  from   unnest(pairs.ended, pairs.ends, pairs.successors) as u(memory_id, ends_at, successor_id)
+  join   unnest(memory_ids) as i(id) on i.id = u.memory_id;
+end;
+$$;
+comment on function pgrecall_internal._replaced_again is
+'When and by which other fact each of these is replaced once those in gone, which had replaced '
+'them, are taken out: by the next of the key or relation, before its former end. No row: by none.';
+
 create or replace function pgrecall_internal._holding_again(bank text, memory_ids bigint[])
 returns table (memory_id bigint, ends_at timestamptz, successor_id bigint)
 language plpgsql stable parallel safe rows 100
@@ -22618,57 +22756,93 @@ as $$
 begin
   return query
   with recursive gone as materialized (
-    select m.memory_id, m.superseded_by, m.valid_to
+    select m.memory_id, m.superseded_by, m.valid_to, m.corrections -> -1 ->> 'kind' as kind
     from   unnest(memory_ids) as u(memory_id)
     join   pgrecall.memory m on m.bank_id = _holding_again.bank and m.memory_id = u.memory_id
   ),
   ended as materialized (
-    select m.memory_id, m.superseded_by, m.content_hash, m.corrections -> -1 as last
+    select m.memory_id, m.superseded_by, m.content_hash, m.valid_from,
+           m.corrections -> -1 ->> 'kind' as kind, f.value as former
     from   gone g
     join   pgrecall.memory m on m.bank_id = _holding_again.bank and m.superseded_by = g.memory_id
+    cross  join lateral (
+      -- The values before the source changed it, once or several times in turn.
+      select c.value
+      from (
+        select e.value, e.n,
+               bool_and(coalesce((e.value ->> 'replaced_by')::bigint = any (memory_ids), false))
+                 over (order by e.n desc) as is_of_source
+        from   jsonb_array_elements(m.corrections) with ordinality as e(value, n)
+      ) as c
+      where  c.is_of_source
+      order  by c.n
+      limit  1
+    ) as f
     where  (m.corrections -> -1 ->> 'replaced_by')::bigint = g.memory_id
       and  not exists (select from gone x where x.memory_id = m.memory_id)
   ),
   -- From each memory to the last one of the source that followed it. A union, because consolidated
-  -- memories may point to one another.
+  -- memories may point to one another. Not where one replaced the other, and was replaced: the next
+  -- fact may replace only the one, and one that did not, since it said the same, the other.
   chain as (
-    select e.memory_id, e.superseded_by as next_id, null::timestamptz as ends_at, 1 as step
+    select e.memory_id, e.superseded_by as next_id, null::timestamptz as ends_at, 1 as step,
+           e.kind = 'retain' as is_replaced
     from   ended e
     union
-    select c.memory_id, g.superseded_by, g.valid_to, c.step + 1
+    select c.memory_id, g.superseded_by, g.valid_to, c.step + 1, false
     from   chain c
     join   gone g on g.memory_id = c.next_id
     where  g.superseded_by is not null and c.step < 1000
+      and  not (c.is_replaced and g.kind = 'retain')
   ),
   last as (
     select distinct on (c.memory_id) c.memory_id, c.next_id, c.ends_at
     from   chain c
     order  by c.memory_id, c.step desc
   ),
-  restored as (
-    select e.memory_id, e.content_hash,
+  kept as (
+    select e.memory_id, e.content_hash, e.valid_from,
            case when g.memory_id is null then l.ends_at
-                else (e.last ->> 'valid_to')::timestamptz end as ends_at,
+                else (e.former ->> 'valid_to')::timestamptz end as ends_at,
            case when g.memory_id is null then l.next_id else (
              -- It may be forgotten.
              select s.memory_id from pgrecall.memory s
              where  s.bank_id = _holding_again.bank
-               and  s.memory_id = (e.last ->> 'superseded_by')::bigint) end as successor_id
+               and  s.memory_id = (e.former ->> 'superseded_by')::bigint) end as successor_id
     from   ended e
     join   last l on l.memory_id = e.memory_id
     left   join gone g on g.memory_id = l.next_id
+  ),
+  restored as materialized (
+    select k.memory_id, k.content_hash, k.valid_from,
+           least(k.ends_at, r.ends_at) as ends_at,
+           case when r.ends_at < coalesce(k.ends_at, 'infinity') then r.successor_id
+                else k.successor_id end as successor_id
+    from   kept k
+    left   join pgrecall_internal._replaced_again(
+             (select b from pgrecall.bank b where b.bank_id = _holding_again.bank),
+             _holding_again.memory_ids,
+             array(select e.memory_id from ended e where e.kind = 'retain'
+                   order by e.memory_id),
+             array(select (e.former ->> 'valid_to')::timestamptz from ended e
+                   where e.kind = 'retain' order by e.memory_id)) as r
+           on r.memory_id = k.memory_id
   )
-  -- Another current memory may say the same by now.
-  select distinct on (case when r.ends_at is null then r.content_hash end,
-                      case when r.ends_at is not null then r.memory_id end)
-         r.memory_id, r.ends_at, r.successor_id
+  -- Another memory that holds may say the same by now.
+  select distinct on (case when r.ends_at <= now() then r.memory_id end,
+                      case when coalesce(r.ends_at, 'infinity') > now() then r.content_hash end)
+         r.memory_id,
+         greatest(r.ends_at, case when r.ends_at is not null then r.valid_from end),
+         r.successor_id
   from   restored r
-  where  r.ends_at is not null
-     or  not exists (select from pgrecall.memory o
-                     where  o.bank_id = _holding_again.bank and o.content_hash = r.content_hash
-                       and  o.valid_to is null)
-  order  by case when r.ends_at is null then r.content_hash end,
-            case when r.ends_at is not null then r.memory_id end, r.memory_id desc;
+  where  r.ends_at <= now()
+     or  r.memory_id not in (
+           select e.memory_id
+           from   pgrecall_internal._equal_memories(
+                    _holding_again.bank, array(select x.memory_id from restored x)) as e)
+  order  by case when r.ends_at <= now() then r.memory_id end,
+            case when coalesce(r.ends_at, 'infinity') > now() then r.content_hash end,
+            r.memory_id desc;
 end;
 $$;
 comment on function pgrecall_internal._holding_again is
@@ -22724,7 +22898,7 @@ begin
                          row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)
   where  m.bank_id = quarantine.bank and m.memory_id = any (ids);
   update pgrecall.memory m
-  set    valid_to      = greatest(u.ends_at, case when u.ends_at is not null then m.valid_from end),
+  set    valid_to      = u.ends_at,
          superseded_by = u.successor_id,
          corrections   = pgrecall_internal._corrections(
                            row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)

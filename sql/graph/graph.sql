@@ -73,11 +73,20 @@ begin
            greatest(q.mentions, 1)::double precision / n.facts as sure
     from   unnest(request.named) as q
     cross  join lateral (
-      select greatest(1, q.mentions, min(t.count)) as facts
-      from   pgrecall.lexemes((request.bank).text_search_config::regconfig, q.matched) as l
-      join   unnest((request.memory_terms).dimensions, (request.memory_terms).counts)
-               as t(dimension, count)
-        on   t.dimension = pgrecall_internal._dimension(l.lexeme)
+      select greatest(1, q.mentions, min(w.count)) as facts
+      from (
+        -- A word typed without accents stands for all its spellings.
+        select sum(t.count)::bigint as count
+        from   pgrecall.lexemes((request.bank).text_search_config::regconfig, q.matched) as l
+        join   unnest((request.memory_terms).dimensions, (request.memory_terms).counts)
+                 as t(dimension, count)
+          on   t.dimension = pgrecall_internal._dimension(l.lexeme)
+          or   t.dimension = any (array(
+                 select pgrecall_internal._dimension(s)
+                 from   unnest((request.memory_terms).spellings) as s
+                 where  pgrecall_internal._unaccented(s) = l.lexeme))
+        group  by l.lexeme
+      ) as w
     ) as n
   ) as e
   where  e.mass > 0;

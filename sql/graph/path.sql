@@ -12,6 +12,7 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   owner     pgrecall.bank := pgrecall_internal._bank(bank);
+  silent    constant jsonb := pgrecall_internal._silent_sources(owner);
   documents bigint;
 begin
   perform pgrecall_internal._check_memory(bank, memory_id);
@@ -31,8 +32,13 @@ begin
      where  i.bank_id = neighbours.bank and i.to_id = neighbours.memory_id
      limit  1000)
     union all
-    select s.to_id, 'semantic', s.similarity::real, true
-    from   pgrecall_internal._similar_memories(owner, array[neighbours.memory_id], 0.7) as s
+    (select s.to_id, 'semantic', s.similarity::real, true
+     from   pgrecall_internal._similar_memories(
+              owner, array[neighbours.memory_id], 0.7,
+              case when silent = '{}' then 5 else 50 end) as s
+     where  silent = '{}' or pgrecall_internal._is_heard(owner, silent, s.to_id)
+     order  by s.similarity desc, s.to_id desc
+     limit  5)
   ),
   named as materialized (
     select x.entity_id, e.name,
@@ -60,6 +66,7 @@ begin
       from   pgrecall.mention m
       where  m.bank_id = neighbours.bank and m.entity_id = n.entity_id
         and  m.fact_type between t.fact_type and t.fact_type
+        and  (silent = '{}' or pgrecall_internal._is_heard(owner, silent, m.memory_id))
       order  by m.fact_type desc, m.memory_id desc
       limit  50
     ) as o
@@ -81,6 +88,7 @@ begin
              else case when l.is_forth then 'is prevented by this' else 'prevents this' end
            end as why
      from   linked l
+     where  silent = '{}' or pgrecall_internal._is_heard(owner, silent, l.id)
      order  by l.id, why, l.weight desc)
     union all
     select s.id, 'entity', tanh(0.5 * sum(s.rarity)),
@@ -107,8 +115,9 @@ comment on function pgrecall.neighbours is
 'of the link, semantic for the 5 most similar memories with a similarity of 0.7 or more, or entity '
 'where both memories name the same entity. weight, 0 to 1, is that of the link, the similarity, or '
 'tanh(0.5 n) with n the rarity-weighted number of shared entities. why says it in words. Only the '
-'latest 50 memories of each type per entity are considered. Superseded memories are included. '
-'Errors: RC001, RC010 unknown memory, 22023.';
+'latest 50 memories of each type per entity are considered. Superseded memories are included, '
+'those of sources in quarantine or with a trust of 0 are not. Errors: RC001, RC010 unknown memory, '
+'22023.';
 
 create or replace function pgrecall_internal._relations_of(
   bank text, entity_ids bigint[], at timestamptz, most integer)

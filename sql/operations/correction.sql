@@ -325,8 +325,6 @@ create or replace function pgrecall_internal._restore(bank text, memory_ids bigi
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
--- An index whose order is asked for is used, whatever the planner assumes.
-set enable_sort = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
@@ -335,19 +333,16 @@ declare
   ids       bigint[];
   ends      timestamptz[];
 begin
-  select m.memory_id, o.memory_id into memory_id, other_id
-  from   pgrecall.memory m
+  select e.memory_id, e.other_id into memory_id, other_id
+  from   pgrecall_internal._equal_memories(bank, memory_ids) as e
   cross  join lateral (
-    -- Only one index provides this range in this order.
-    select x.memory_id
+    select x.valid_from, x.valid_to, (x.corrections -> -1 ->> 'valid_to')::timestamptz as ends_at
     from   pgrecall.memory x
-    where  x.bank_id = _restore.bank and x.valid_to is null
-      and  x.content_hash between m.content_hash and m.content_hash
-    order  by x.content_hash
+    where  x.bank_id = _restore.bank and x.memory_id = e.memory_id
     limit  1
-  ) as o
-  where  m.bank_id = _restore.bank and m.memory_id = any (_restore.memory_ids)
-    and  m.valid_to is not null and not m.corrections -> -1 ? 'valid_to'
+  ) as m
+  where  m.valid_to <= greatest(now(), m.valid_from) and coalesce(m.ends_at, 'infinity') > now()
+  order  by e.memory_id, e.other_id
   limit  1;
   if found then
     raise exception using
@@ -374,8 +369,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._restore is
-'Reverts the last correction of each of these memories. Errors: 22023 another current memory has '
-'the same content.';
+'Reverts the last correction of each of these memories. Errors: 22023 another memory that holds '
+'has the same content.';
 
 create or replace function pgrecall.unsupersede(bank text, memory_id bigint)
 returns setof pgrecall.corrected

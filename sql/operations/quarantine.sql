@@ -32,6 +32,64 @@ return source_id = source
 comment on function pgrecall_internal._is_of_source is
 'Whether a source_id is this source, or has the prefix of "web:*".';
 
+create or replace function pgrecall_internal._replaced_again(
+  bank pgrecall.bank, gone bigint[], memory_ids bigint[], former_ends timestamptz[])
+returns table (memory_id bigint, ends_at timestamptz, successor_id bigint)
+language plpgsql stable parallel safe rows 100
+set search_path from current
+set plan_cache_mode = force_custom_plan
+-- Without statistics of these rows the planner would choose a nested loop.
+set enable_nestloop = off
+set jit = off
+as $$
+declare
+  facts   pgrecall_internal.fact_row[];
+  members pgrecall_internal.slot_member[];
+  pairs   record;
+begin
+  -- They are facts that arrive late, a moment before they were said: so those that ended when they
+  -- began are among the members, too. What ended one tells whether keys or relations replace.
+  facts := array(
+    select jsonb_populate_record(null::pgrecall_internal.fact_row, jsonb_build_object(
+             'n', u.n, 'mentioned_at', m.valid_from - interval '1 microsecond',
+             'fact_key', case when bank.replace in ('key', 'both') or k.is_same
+                           then m.fact_key end,
+             'relations', case when bank.replace in ('relation', 'both') or not k.is_same
+                            then '[{}]' else '[]' end::jsonb))
+    from   unnest(memory_ids) with ordinality as u(id, n)
+    join   pgrecall.memory m on m.bank_id = bank.bank_id and m.memory_id = u.id
+    join   pgrecall.memory s on s.bank_id = bank.bank_id and s.memory_id = m.superseded_by
+    cross  join lateral (
+      select coalesce(lower(pgrecall_internal._normalised(m.fact_key))
+                      = lower(pgrecall_internal._normalised(s.fact_key)), false) as is_same
+    ) as k
+    order  by u.n);
+  if facts = '{}' then
+    return;
+  end if;
+  members := array(
+    select row(x.slot, x.memory_id, x.value, coalesce(m.valid_from, x.said_at),
+               case when x.is_said then f.ends_at else x.ends_at end, x.is_said,
+               x.trust)::pgrecall_internal.slot_member
+    from   pgrecall_internal._slot_members(bank, 'both', facts, memory_ids) as x
+    left   join pgrecall.memory m
+           on m.bank_id = bank.bank_id and m.memory_id = x.memory_id and x.is_said
+    left   join unnest(memory_ids, former_ends) as f(id, ends_at) on f.id = x.memory_id
+    left   join unnest(gone) as g(id) on g.id = x.memory_id
+    where  g.id is null
+    order  by x.slot, coalesce(m.valid_from, x.said_at) desc, x.memory_id desc);
+  pairs := case when bank.source_trust = '{}' then pgrecall_internal._replacements(members, 0)
+                else pgrecall_internal._trusted_replacements(members) end;
+  return query
+  select u.memory_id, u.ends_at, u.successor_id
+  from   unnest(pairs.ended, pairs.ends, pairs.successors) as u(memory_id, ends_at, successor_id)
+  join   unnest(memory_ids) as i(id) on i.id = u.memory_id;
+end;
+$$;
+comment on function pgrecall_internal._replaced_again is
+'When and by which other fact each of these is replaced once those in gone, which had replaced '
+'them, are taken out: by the next of the key or relation, before its former end. No row: by none.';
+
 create or replace function pgrecall_internal._holding_again(bank text, memory_ids bigint[])
 returns table (memory_id bigint, ends_at timestamptz, successor_id bigint)
 language plpgsql stable parallel safe rows 100
@@ -44,57 +102,93 @@ as $$
 begin
   return query
   with recursive gone as materialized (
-    select m.memory_id, m.superseded_by, m.valid_to
+    select m.memory_id, m.superseded_by, m.valid_to, m.corrections -> -1 ->> 'kind' as kind
     from   unnest(memory_ids) as u(memory_id)
     join   pgrecall.memory m on m.bank_id = _holding_again.bank and m.memory_id = u.memory_id
   ),
   ended as materialized (
-    select m.memory_id, m.superseded_by, m.content_hash, m.corrections -> -1 as last
+    select m.memory_id, m.superseded_by, m.content_hash, m.valid_from,
+           m.corrections -> -1 ->> 'kind' as kind, f.value as former
     from   gone g
     join   pgrecall.memory m on m.bank_id = _holding_again.bank and m.superseded_by = g.memory_id
+    cross  join lateral (
+      -- The values before the source changed it, once or several times in turn.
+      select c.value
+      from (
+        select e.value, e.n,
+               bool_and(coalesce((e.value ->> 'replaced_by')::bigint = any (memory_ids), false))
+                 over (order by e.n desc) as is_of_source
+        from   jsonb_array_elements(m.corrections) with ordinality as e(value, n)
+      ) as c
+      where  c.is_of_source
+      order  by c.n
+      limit  1
+    ) as f
     where  (m.corrections -> -1 ->> 'replaced_by')::bigint = g.memory_id
       and  not exists (select from gone x where x.memory_id = m.memory_id)
   ),
   -- From each memory to the last one of the source that followed it. A union, because consolidated
-  -- memories may point to one another.
+  -- memories may point to one another. Not where one replaced the other, and was replaced: the next
+  -- fact may replace only the one, and one that did not, since it said the same, the other.
   chain as (
-    select e.memory_id, e.superseded_by as next_id, null::timestamptz as ends_at, 1 as step
+    select e.memory_id, e.superseded_by as next_id, null::timestamptz as ends_at, 1 as step,
+           e.kind = 'retain' as is_replaced
     from   ended e
     union
-    select c.memory_id, g.superseded_by, g.valid_to, c.step + 1
+    select c.memory_id, g.superseded_by, g.valid_to, c.step + 1, false
     from   chain c
     join   gone g on g.memory_id = c.next_id
     where  g.superseded_by is not null and c.step < 1000
+      and  not (c.is_replaced and g.kind = 'retain')
   ),
   last as (
     select distinct on (c.memory_id) c.memory_id, c.next_id, c.ends_at
     from   chain c
     order  by c.memory_id, c.step desc
   ),
-  restored as (
-    select e.memory_id, e.content_hash,
+  kept as (
+    select e.memory_id, e.content_hash, e.valid_from,
            case when g.memory_id is null then l.ends_at
-                else (e.last ->> 'valid_to')::timestamptz end as ends_at,
+                else (e.former ->> 'valid_to')::timestamptz end as ends_at,
            case when g.memory_id is null then l.next_id else (
              -- It may be forgotten.
              select s.memory_id from pgrecall.memory s
              where  s.bank_id = _holding_again.bank
-               and  s.memory_id = (e.last ->> 'superseded_by')::bigint) end as successor_id
+               and  s.memory_id = (e.former ->> 'superseded_by')::bigint) end as successor_id
     from   ended e
     join   last l on l.memory_id = e.memory_id
     left   join gone g on g.memory_id = l.next_id
+  ),
+  restored as materialized (
+    select k.memory_id, k.content_hash, k.valid_from,
+           least(k.ends_at, r.ends_at) as ends_at,
+           case when r.ends_at < coalesce(k.ends_at, 'infinity') then r.successor_id
+                else k.successor_id end as successor_id
+    from   kept k
+    left   join pgrecall_internal._replaced_again(
+             (select b from pgrecall.bank b where b.bank_id = _holding_again.bank),
+             _holding_again.memory_ids,
+             array(select e.memory_id from ended e where e.kind = 'retain'
+                   order by e.memory_id),
+             array(select (e.former ->> 'valid_to')::timestamptz from ended e
+                   where e.kind = 'retain' order by e.memory_id)) as r
+           on r.memory_id = k.memory_id
   )
-  -- Another current memory may say the same by now.
-  select distinct on (case when r.ends_at is null then r.content_hash end,
-                      case when r.ends_at is not null then r.memory_id end)
-         r.memory_id, r.ends_at, r.successor_id
+  -- Another memory that holds may say the same by now.
+  select distinct on (case when r.ends_at <= now() then r.memory_id end,
+                      case when coalesce(r.ends_at, 'infinity') > now() then r.content_hash end)
+         r.memory_id,
+         greatest(r.ends_at, case when r.ends_at is not null then r.valid_from end),
+         r.successor_id
   from   restored r
-  where  r.ends_at is not null
-     or  not exists (select from pgrecall.memory o
-                     where  o.bank_id = _holding_again.bank and o.content_hash = r.content_hash
-                       and  o.valid_to is null)
-  order  by case when r.ends_at is null then r.content_hash end,
-            case when r.ends_at is not null then r.memory_id end, r.memory_id desc;
+  where  r.ends_at <= now()
+     or  r.memory_id not in (
+           select e.memory_id
+           from   pgrecall_internal._equal_memories(
+                    _holding_again.bank, array(select x.memory_id from restored x)) as e)
+  order  by case when r.ends_at <= now() then r.memory_id end,
+            case when coalesce(r.ends_at, 'infinity') > now() then r.content_hash end,
+            r.memory_id desc;
 end;
 $$;
 comment on function pgrecall_internal._holding_again is
@@ -150,7 +244,7 @@ begin
                          row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)
   where  m.bank_id = quarantine.bank and m.memory_id = any (ids);
   update pgrecall.memory m
-  set    valid_to      = greatest(u.ends_at, case when u.ends_at is not null then m.valid_from end),
+  set    valid_to      = u.ends_at,
          superseded_by = u.successor_id,
          corrections   = pgrecall_internal._corrections(
                            row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)

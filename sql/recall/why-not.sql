@@ -51,7 +51,7 @@ begin
                   'mentioned_at; the recall is as of %s', memory.valid_from, request.as_of);
   elsif memory.valid_to <= request.as_of then
     return format('it ended at %s: %s', memory.valid_to, concat_ws(' ',
-      case memory.corrections -> -1 ->> 'kind'
+      case pgrecall_internal._ended_by(memory.memory_id, memory.corrections)
         when 'supersede' then 'it was superseded'
         when 'update' then 'it was updated'
         when 'consolidate' then 'it was merged'

@@ -28,7 +28,8 @@ begin
                where  x.bank_id = stored_memories.bank and x.memory_id = m.memory_id
                order  by e.name),
          m.created_at,
-         case when m.valid_to is not null then m.corrections -> -1 ->> 'kind' end,
+         case when m.valid_to is not null
+           then pgrecall_internal._ended_by(m.memory_id, m.corrections) end,
          null::text[], null::text[], m.written_by
   from   unnest(stored_memories.memory_ids) with ordinality as u(memory_id, n)
   cross  join lateral (
@@ -277,9 +278,10 @@ begin
              limit  1
            ) as x
            where  u.successor_id is null
-             and  not exists (select from pgrecall.memory o
-                              where  o.bank_id = _unmerge.bank
-                                and  o.content_hash = x.content_hash and o.valid_to is null)
+             and  x.memory_id not in (
+                    select e.memory_id
+                    from   pgrecall_internal._equal_memories(
+                             _unmerge.bank, _unmerge.memory_ids) as e)
            order  by x.content_hash, x.memory_id desc));
 end;
 $$;

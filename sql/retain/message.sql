@@ -305,6 +305,17 @@ begin
   group  by m.session_id
   order  by m.session_id
   on conflict on constraint session_pkey do nothing;
+  -- Only where a message is earlier: writers of one session need not wait for one another.
+  update pgrecall.session s
+  set    started_at = least(s.started_at, o.started_at)
+  from (
+    select m.session_id, min(coalesce(m.sent_at, now())) as started_at
+    from   unnest(message_rows) as m
+    where  m.session_id is not null
+    group  by m.session_id
+  ) as o
+  where  s.bank_id = retain_messages.bank and s.session_id = o.session_id
+    and  s.started_at > o.started_at;
 
   select s.* into known
   from   pgrecall_internal.statistics s

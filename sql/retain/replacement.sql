@@ -57,6 +57,56 @@ return coalesce(valid_to = valid_from and corrections -> -1 ->> 'kind' = 'quaran
 comment on function pgrecall_internal._is_hidden is
 'Whether quarantine() has taken a memory out.';
 
+create or replace function pgrecall_internal._ended_by(memory_id bigint, corrections jsonb)
+returns text
+language sql immutable parallel safe
+return case when (corrections -> -1 ->> 'replaced_by')::bigint is distinct from memory_id
+         then corrections -> -1 ->> 'kind' end;
+comment on function pgrecall_internal._ended_by is
+'The kind of correction that ended a memory. Null: none did, also where consolidate() merged '
+'others into it.';
+
+create or replace function pgrecall_internal._equal_memories(bank text, memory_ids bigint[])
+returns table (memory_id bigint, other_id bigint)
+language plpgsql stable parallel safe rows 10
+set search_path from current
+-- An index whose order is asked for is used, whatever the planner assumes.
+set enable_seqscan = off
+set enable_sort = off
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return query
+  select m.memory_id, o.memory_id
+  from   pgrecall.memory m
+  cross  join lateral (
+    -- Only one index provides each range in its order.
+    (select x.memory_id
+     from   pgrecall.memory x
+     where  x.bank_id = _equal_memories.bank and x.valid_to is null
+       and  x.content_hash between m.content_hash and m.content_hash
+     order  by x.content_hash
+     limit  1)
+    union all
+    select y.memory_id
+    from (
+      select x.memory_id, x.valid_from, x.valid_to
+      from   pgrecall.memory x
+      where  x.bank_id = _equal_memories.bank and x.valid_to is not null
+        and  x.content_hash between m.content_hash and m.content_hash
+      order  by x.content_hash
+      offset 0
+    ) as y
+    where  y.valid_to > greatest(now(), y.valid_from)
+  ) as o
+  where  m.bank_id = _equal_memories.bank and m.memory_id = any (_equal_memories.memory_ids)
+    and  o.memory_id <> all (_equal_memories.memory_ids);
+end;
+$$;
+comment on function pgrecall_internal._equal_memories is
+'Other memories with the content of these that hold, without end or until later: of equal facts '
+'only one does.';
+
 create or replace function pgrecall_internal._batch_members(
   bank pgrecall.bank, mode text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
 returns table (slot text, fact_key text, from_id bigint, kind text, memory_id bigint, value text,

@@ -388,7 +388,11 @@ begin
     cross  join lateral (values
       (r.value #>> '{row,memory_id}'), (r.value #>> '{row,entity_id}'),
       (r.value #>> '{row,relation_id}'), (r.value #>> '{row,message_id}'),
-      (r.value #>> '{row,corrections,-1,correction_id}')) as v(id)
+      ((select max(c::bigint)::text
+        from   jsonb_path_query(r.value, 'lax $.row.corrections[*].correction_id') as c)),
+      -- Of a source that had no fact yet.
+      ((select max(q.value::bigint)::text
+        from   jsonb_each_text(nullif(r.value #> '{row,quarantined}', 'null')) as q))) as v(id)
   );
   -- Writers take ids meanwhile. nextval() never goes back, as setval() would where they have passed
   -- that id since the sequence was read.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from sqlcalls import (
     READS,
@@ -253,6 +254,18 @@ def test_the_end_of_a_session_can_be_told_later(connection: Connection) -> None:
     connection.execute("select pgrecall.log_session('b', 's', ended_at => '2026-01-02')")
 
     assert value(connection, "select ended_at::date::text from pgrecall.session") == "2026-01-02"
+
+
+def test_a_session_began_with_its_first_message_whichever_is_stored_first(
+    connection: Connection,
+) -> None:
+    create(connection)
+    for day in (3, 1, 2):
+        message = {"text": f"day {day}", "session": "s", "sent_at": f"2026-01-0{day}"}
+        connection.execute("select pgrecall.retain_messages('b', %s)", [Jsonb([message])])
+
+    started = value(connection, "select started_at::date::text from pgrecall.session")
+    assert started == "2026-01-01"
 
 
 def test_messages_are_stored_once(connection: Connection) -> None:

@@ -338,6 +338,26 @@ def distance(facts: list[list[str]], start: str, end: str) -> int | None:
     return steps
 
 
+def test_a_name_weighs_as_much_without_its_accents(connection: Connection) -> None:
+    create(connection)
+    stated(
+        connection,
+        [about("José is here", "José"), about("Atlas is late", "Atlas")]
+        + [f"José said {n}" for n in range(8)]
+        + [f"other {n}" for n in range(9)],
+    )
+    call(connection, "refresh_statistics", bank="b", is_full=True)
+
+    right, bare = (
+        {row.text: row.score for row in call(
+            connection, "hybrid_recall", bank="b", query=f"{name} and Atlas",
+            options={"arms": ["graph"]})}
+        for name in ("José", "Jose")
+    )  # fmt: skip
+
+    assert bare == pytest.approx(right)
+
+
 # neighbours
 
 
@@ -375,6 +395,35 @@ def test_neighbours_say_through_what_and_why(connection: Connection) -> None:
     }
     assert (first, "causes this") in {(row.neighbour_id, row.why) for row in back}
     assert call(connection, "neighbours", bank="b", memory_id=first, top_k=2) == found[:2]
+
+
+@pytest.mark.parametrize("how", ["quarantine", "source_trust"])
+def test_what_no_answer_may_say_is_no_neighbour(connection: Connection, how: str) -> None:
+    create(connection)
+    lie = {
+        "source_id": "web:1",
+        "embedding": [1, 0.1],
+        "links": [{"kind": "causes", "to_index": 0}],
+    }
+    first, friend, *_ = stated(
+        connection,
+        [
+            about("first", "Ana", embedding=[1, 0]),
+            about("friend", "Ana", embedding=[1, 0.3]),
+            *[about(f"lie {n}", "Ana", **lie) for n in range(20)],
+        ],
+    )
+    if how == "quarantine":
+        call(connection, "quarantine", bank="b", source="web:*")
+    else:
+        call(connection, "configure_bank", bank="b", settings={"source_trust": {"web:*": 0}})
+
+    found = call(connection, "neighbours", bank="b", memory_id=first)
+
+    assert {(row.neighbour_id, row.via) for row in found} == {
+        (friend, "semantic"),
+        (friend, "entity"),
+    }
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])

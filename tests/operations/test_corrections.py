@@ -475,6 +475,39 @@ def test_a_memory_is_not_restored_beside_its_equal(bank: Connection) -> None:
         call(bank, "unsupersede", bank="b", memory_id=old)
 
 
+EXPIRY = {"expires_at": "2999-01-01"}
+
+
+@pytest.mark.parametrize(("first", "then"), [({}, EXPIRY), (EXPIRY, {}), (EXPIRY, EXPIRY)])
+def test_a_memory_is_not_restored_beside_its_equal_while_either_has_yet_to_expire(
+    bank: Connection, first: dict[str, str], then: dict[str, str]
+) -> None:
+    (old,) = retain(bank, [window("Monday", **first)])
+    call(bank, "supersede", bank="b", memory_id=old)
+    (new,) = retain(bank, [window("Monday", **then)])
+    assert new != old
+
+    with refused(bank, "22023", f"memory {old} cannot be restored: memory {new} now says the same"):
+        call(bank, "unsupersede", bank="b", memory_id=old)
+
+    assert days(bank) == ["Monday"]
+
+
+def test_a_memory_that_had_ended_before_is_restored_to_that_beside_its_equal(
+    bank: Connection,
+) -> None:
+    (old,) = retain(bank, [window("Monday", "2024-01-01", expires_at="2025-01-01")])
+    before = spans(bank)
+    call(bank, "supersede", bank="b", memory_id=old, at="2024-06-01")
+    (new,) = retain(bank, [window("Monday", "2024-01-01", **EXPIRY)])
+
+    call(bank, "unsupersede", bank="b", memory_id=old)
+
+    assert spans(bank)[0] == before[0]
+    assert new != old
+    assert days(bank) == ["Monday"]
+
+
 # Contradictions
 
 

@@ -335,6 +335,104 @@ def test_up_to_where_another_source_took_over(bank: Connection) -> None:
     assert recalled(bank, QUESTION, as_of="2025-02-15") == ["The deploy window is Tuesday"]
 
 
+def moved(place: str, said: str, source: str, **fields: str) -> dict[str, Any]:
+    return {
+        "text": f"Maya lives in {place}",
+        "relations": [{"from": "Maya", "kind": "lives_in", "to": place}],
+        "mentioned_at": said,
+        "source_id": source,
+        **fields,
+    }
+
+
+MOVES = [
+    pytest.param(
+        "key",
+        [moved("Porto", "2025-01-01", "handbook", fact_key="home"),
+         moved("Bonn", "2025-02-01", "forum:1", fact_key="home", expires_at="2025-03-01"),
+         moved("Lisbon", "2025-04-01", "handbook", fact_key="home")],
+        id="its fact had expired by then",
+    ),
+    pytest.param(
+        "relation",
+        [moved("Porto", "2025-01-01", "handbook"),
+         moved("Lisbon", "2025-02-01", "forum:1"),
+         moved("Lisbon", "2025-04-01", "handbook")],
+        id="it said the same before",
+    ),
+    pytest.param(
+        "key",
+        [moved("Porto", "2025-01-01", "handbook", fact_key="home"),
+         moved("Bonn", "2025-03-01", "forum:1", fact_key="home"),
+         moved("Rome", "2025-02-01", "forum:2", fact_key="home", expires_at="2025-02-15"),
+         moved("Lisbon", "2025-04-01", "handbook", fact_key="home")],
+        id="it ended it twice",
+    ),
+    pytest.param(
+        "both",
+        [moved("Porto", "2025-01-01", "handbook", fact_key="home"),
+         {"text": "Maya works from Bonn", "mentioned_at": "2025-02-01", "source_id": "forum:1",
+          "fact_key": "home", "relations": [{"from": "Maya", "kind": "leads", "to": "Atlas"}]},
+         {"text": "Maya leads Hermes", "mentioned_at": "2025-03-01", "source_id": "handbook",
+          "relations": [{"from": "Maya", "kind": "leads", "to": "Hermes"}]}],
+        id="its fact was replaced for something else",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("replace", "said"), MOVES)
+@pytest.mark.parametrize("mode", ["of the bank", "of the call"])
+def test_without_a_source_all_else_is_as_if_it_had_said_nothing(
+    bank: Connection, replace: str, said: list[dict[str, Any]], mode: str
+) -> None:
+    settings = {"source_trust": {}, "replace": replace if mode == "of the bank" else "none"}
+    call(bank, "configure_bank", bank="b", settings=settings)
+    create(bank, "without", settings=settings)
+    for fact in said:
+        retain(bank, [fact], replace=replace)
+        if fact["source_id"] == "handbook":
+            retain(bank, [fact], "without", replace=replace)
+    spans = (
+        "select text, valid_from, valid_to from pgrecall.memory"
+        " where bank_id = %s and source_id = 'handbook' order by valid_from"
+    )
+    before = memories(bank)
+    planned = call(bank, "quarantine", bank="b", source="forum:*", dry_run=True)
+
+    changed = call(bank, "quarantine", bank="b", source="forum:*")
+
+    assert rows(bank, spans, "b") == rows(bank, spans, "without")
+    assert changed == planned
+    call(bank, "release", bank="b", source="forum:*")
+    assert memories(bank) == before
+
+
+def test_what_holds_again_does_not_stand_beside_its_equal(bank: Connection) -> None:
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {}})
+    old, _ = retain(bank, [keyed(TRUTH, "2025-01-01"), keyed(LIE, "2025-02-01")], replace="key")
+    (new,) = retain(
+        bank, [{**keyed(TRUTH, "2025-01-01"), "expires_at": "2999-01-01"}], replace="none"
+    )
+    assert new != old
+
+    call(bank, "quarantine", bank="b", source="forum:*")
+
+    assert recalled(bank, QUESTION) == [TRUTH["text"]]
+
+
+def test_the_plan_of_a_quarantine_says_what_it_will_do(bank: Connection) -> None:
+    call(bank, "configure_bank", bank="b", settings={"source_trust": {}})
+    old, lie, newer = retain(bank, [TRUTH, LIE, {"text": "Newer", "source_id": "handbook"}])
+    call(bank, "supersede", bank="b", memory_id=lie, superseded_by=newer, at="2020-01-01")
+    call(bank, "supersede", bank="b", memory_id=old, superseded_by=lie)
+    bank.execute("update pgrecall.memory set valid_to = '2020-01-01', valid_from = '2019-01-01'"
+                 " where memory_id = %s", (lie,))  # fmt: skip
+
+    planned = call(bank, "quarantine", bank="b", source="forum:*", dry_run=True)
+
+    assert call(bank, "quarantine", bank="b", source="forum:*") == planned
+
+
 def test_what_was_ended_by_a_forgotten_memory_before_holds_no_quarantine_up(
     bank: Connection,
 ) -> None:

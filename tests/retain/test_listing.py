@@ -133,6 +133,30 @@ def test_what_has_ended_is_listed_where_it_is_asked_for(bank: Connection) -> Non
     assert (row.memory_id, row.ended_by) == (ended, "supersede")
 
 
+def test_what_others_were_merged_into_was_not_ended_by_that(connection: Connection) -> None:
+    create(connection)
+    same = [{"text": "It is MIT", "source_id": name} for name in "ab"]
+    retain(connection, same)
+    (pair,) = call(connection, "consolidate", bank="b", dry_run=False)
+    retain(connection, [{**fact, "expires_at": "2999-01-01"} for fact in same])
+
+    listed = call(connection, "list_memories", bank="b", as_of=None)
+    step, *_ = call(
+        connection,
+        "why_not",
+        bank="b",
+        query="MIT",
+        memory_id=pair.kept_id,
+        as_of="3000-01-01",
+    )
+
+    assert {row.memory_id: row.ended_by for row in listed} == {
+        pair.kept_id: None,
+        pair.memory_id: "consolidate",
+    }
+    assert str(step.reason).endswith("it expired")
+
+
 @pytest.mark.parametrize(
     ("arguments", "index"),
     [
@@ -260,6 +284,29 @@ def test_the_same_of_another_document_holds_once_the_merged_one_is_forgotten(
     assert value(connection, "select max(proof_count) from pgrecall.memory") == 1
     assert value(connection, "select pgrecall.forget_where('b', source_id => 'b')") == 1
     assert value(connection, left) == ["c"]
+
+
+def test_what_was_merged_does_not_hold_again_beside_its_equal_that_expires(
+    connection: Connection,
+) -> None:
+    create(connection)
+    same = [{"text": "It is MIT", "source_id": name} for name in "ab"]
+    retain(connection, same)
+    ((merged, kept),) = [
+        (pair.memory_id, pair.kept_id)
+        for pair in call(connection, "consolidate", bank="b", dry_run=False)
+    ]
+    source = value(connection, "select source_id from pgrecall.memory where memory_id = %s", kept)
+    call(connection, "supersede", bank="b", memory_id=kept)
+    again = next(fact for fact in same if fact["source_id"] != source)
+    (new,) = retain(connection, [{**again, "expires_at": "2999-01-01"}])
+    call(connection, "unsupersede", bank="b", memory_id=kept)
+    assert new != merged
+
+    value(connection, "select pgrecall.forget_where('b', source_id => %s)", source)
+
+    listed = call(connection, "list_memories", bank="b")
+    assert [row.memory_id for row in listed] == [new]
 
 
 def said(connection: Connection, *names: str, **more: Any) -> list[int]:

@@ -177,6 +177,22 @@ def test_settings_of_the_session_change_nothing(bank: Connection) -> None:
     assert list(exported(bank, "b")) == lines
 
 
+def test_ids_of_corrections_and_quarantines_are_not_given_again(connection: Connection) -> None:
+    create(connection)
+    memory_id, _ = retain(connection, ["Said", {"text": "Else", "source_id": "b"}])
+    far = value(connection, "select nextval('pgrecall.id_seq')") + 99
+    copied = column(connection, "select pgrecall.exported_rows('b')")
+    for row in copied:
+        if row["table"] == "bank":
+            row["row"]["quarantined"] = {"a": far + 1}
+        elif row["table"] == "memory" and row["row"]["memory_id"] == memory_id:
+            row["row"]["corrections"] = [{"correction_id": far}, {"correction_id": 1}]
+
+    value(connection, "select pgrecall.import_rows('copy', %s)", json.dumps(copied))
+
+    assert value(connection, "select nextval('pgrecall.id_seq')") == far + 2
+
+
 def test_who_may_use_the_sequence_moves_it_past_imported_ids(connection: Connection) -> None:
     create(connection)
     connection.execute("select pgrecall.create_roles('t'); set local role t_writer")
