@@ -10,6 +10,8 @@ import shlex
 import subprocess
 import sys
 import threading
+import traceback
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +22,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import scalar_row
 
-from pgrecall import Hit, OnnxReranker, PackagedEmbedder, Recall
+from pgrecall import Hit, InvalidArgument, OnnxReranker, PackagedEmbedder, Recall
 from pgrecall.calls.call import Call
 from pgrecall.command import actions, main, render
 from pgrecall.command.demo import ARMS, SHOWN
@@ -627,6 +629,29 @@ def test_what_is_no_dsn_is_said_with_how_one_is_written(run: Run) -> None:
     assert code == 1
     assert 'missing "=" after "memory"' in said
     assert "hint: Write a DSN: postgresql://user@host/database" in said
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresqll://u:{}@127.0.0.1/db",
+        "postgresql://u:{}@[::1/db",
+        "postgresql://u:{}%zz@127.0.0.1/db",
+        'postgresql://u:{}"x@[::1/db',
+        "host=h password=a {} user=u",
+        "host=h password='{}",
+    ],
+)
+def test_the_error_for_a_malformed_dsn_does_not_tell_its_password(run: Run, dsn: str) -> None:
+    password = uuid.uuid4().hex
+
+    code, _, said = run("bank", "list", dsn=dsn.format(password))
+    with pytest.raises(InvalidArgument) as caught:
+        Recall.connect(dsn.format(password))
+
+    told = "".join(traceback.format_exception(caught.value))
+    assert (code, "hint: Write a DSN: postgresql://" in said) == (1, True)
+    assert password not in said + told
 
 
 def test_doctor_names_the_model_that_comes_with_the_driver(run: Run, database: str) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from psycopg.conninfo import make_conninfo
 
-from pgrecall.connection.connecting import connect
+from pgrecall.connection.connecting import checked_dsn, connect
 from pgrecall.errors import InstallError
 from pgrecall.server import schema
 
@@ -203,6 +203,7 @@ def resolve_dsn(dsn: str | None = None) -> str:
             server of major version ``PGRECALL_PG`` (18).
 
     Raises:
+        InvalidArgument: the connection string cannot be read.
         InstallError: the embedded server is needed, and is not installed or does not start.
 
     """
@@ -216,7 +217,7 @@ def ready_dsn(dsn: str | None = None) -> str:
         dsn: As for :func:`resolve_dsn`. A given server is not changed.
 
     Raises:
-        InstallError: as :func:`resolve_dsn`.
+        InvalidArgument, InstallError: as :func:`resolve_dsn`.
 
     """
     named = _named_dsn(dsn)
@@ -230,7 +231,8 @@ def ready_dsn(dsn: str | None = None) -> str:
 
 
 def _named_dsn(dsn: str | None) -> str | None:
-    return dsn or os.environ.get(DSN_VARIABLE)
+    given = dsn or os.environ.get(DSN_VARIABLE)
+    return checked_dsn(given) if given else None
 
 
 def _embedded_dsn() -> str:
