@@ -139,7 +139,7 @@ def embedded_server(
         postmaster = Postmaster(data, programs)
         with _lock(data):
             postmaster.init()
-            _write_settings(data, settings)
+            _write_settings(postmaster, settings)
             return EmbeddedServer(postmaster)
     except PermissionError as error:
         raise InstallError(
@@ -245,13 +245,11 @@ def _embedded_dsn() -> str:
     return embedded_server(int(version)).dsn
 
 
-def _write_settings(data: Path, settings: Mapping[str, str]) -> None:
-    file = data / SETTINGS_FILE
-    if file.exists():
+def _write_settings(postmaster: Postmaster, settings: Mapping[str, str]) -> None:
+    if (postmaster.data / SETTINGS_FILE).exists():
         return
-    file.write_text("".join(f"{name} = '{value}'\n" for name, value in settings.items()))
-    if hasattr(os, "chown"):  # root runs the server as another user
-        owner = data.stat()
-        os.chown(file, owner.st_uid, owner.st_gid)
-    with (data / "postgresql.conf").open("a") as main:
-        main.write(f"\ninclude_if_exists = '{SETTINGS_FILE}'\n")
+    lines = (f"{name} = '{value}'\n" for name, value in settings.items())
+    postmaster.write(SETTINGS_FILE, "".join(lines))
+    postmaster.write(
+        "postgresql.conf", f"\ninclude_if_exists = '{SETTINGS_FILE}'\n", is_appended=True
+    )
