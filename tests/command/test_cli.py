@@ -694,6 +694,22 @@ def test_what_doctor_says_can_be_run_whatever_the_name_of_a_bank(run: Run, datab
     assert {row["status"] for row in last} == {"good"}
 
 
+def test_doctor_names_a_text_search_configuration_that_is_gone(run: Run, database: str) -> None:
+    with Recall.connect(database, embedder=None) as recall:
+        recall.create_bank("gone")
+        recall.retain("gone", ["Ana sails."])
+    with psycopg.connect(database) as connection:
+        connection.execute("update pgrecall.bank set text_search_config = 'klingon'")
+
+    findings = json.loads(run("doctor", "--json")[1])
+
+    (found,) = [one for one in findings if "klingon" in one["found"]]
+    assert (found["status"], found["about"]) == ("bad", 'bank "gone"')
+    with psycopg.connect(database) as connection:
+        connection.execute(found["advice"].partition(": ")[2].encode())
+    assert "klingon" not in run("doctor", "--json")[1]
+
+
 def test_doctor_notices_words_that_are_stemmed_in_another_language(run: Run, database: str) -> None:
     def advice() -> str:
         rows = json.loads(run("doctor", "--json")[1])
