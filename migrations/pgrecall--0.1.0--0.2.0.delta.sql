@@ -597,7 +597,10 @@ create table pgrecall.attachment (
   note_name       text not null,
   constraint attachment_pkey primary key (bank_id, relation),
   constraint attachment_columns_check check (jsonb_typeof(columns) = 'object'),
-  constraint attachment_apply_check check (apply in ('later', 'commit'))
+  constraint attachment_apply_check check (apply in ('later', 'commit')),
+  constraint attachment_note_name_check check (
+    note_name = 'pgrecall_' || left(encode(sha256(convert_to(
+      jsonb_build_array(bank_id, relation, key, columns)::text, 'UTF8')), 'hex'), 16))
 );
 
 create index attachment_note_name_idx on pgrecall.attachment (note_name);

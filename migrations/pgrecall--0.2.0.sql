@@ -897,14 +897,19 @@ create table pgrecall.attachment (
   constraint attachment_bank_id_fkey
     foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade,
   constraint attachment_columns_check check (jsonb_typeof(columns) = 'object'),
-  constraint attachment_apply_check check (apply in ('later', 'commit'))
+  constraint attachment_apply_check check (apply in ('later', 'commit')),
+  constraint attachment_note_name_check check (
+    note_name = 'pgrecall_' || left(encode(sha256(convert_to(
+      jsonb_build_array(bank_id, relation, key, columns)::text, 'UTF8')), 'hex'), 16))
 );
 comment on table pgrecall.attachment is
 'Tables whose rows are memories of a bank. Written by attach_table() and sync_table().';
 comment on column pgrecall.attachment.relation is
 'Schema and name of the table, quoted if need be.';
 comment on column pgrecall.attachment.note_name is
-'Name of the function of its triggers, a hash: everybody may read the definitions of functions.';
+'Name of the function of its triggers, a hash: everybody may read the definitions of functions. '
+'It stands for bank, table and columns, so that who writes this row can claim none that the owner '
+'of the table, whose triggers have the name, has not attached.';
 comment on column pgrecall.attachment.key is 'The column that tells rows apart.';
 comment on column pgrecall.attachment.columns is
 'The columns that make up each field of a fact: {"text": ["body"], "entities": ["author"]}.';
@@ -4620,7 +4625,7 @@ comment on function pgrecall_internal._message_weights is
 -- transaction; readers never wait. A writer that only adds calls _shared_bank() and works beside
 -- others that add; one that changes or removes calls _locked_bank() and is alone. These are
 -- advisory locks, granted in the order of asking, so that nobody starves; their keys come from the
--- secret fence_key, so that no stranger holds them. Writers that share register the ids they may
+-- secret fence_key, so that no stranger computes them. Writers that share register the ids they may
 -- use (_settled_id()). Which lock is taken when is in sql/reference.md.
 create or replace function pgrecall_internal._roles_that_may(
   relation regclass, privilege text, is_any_bank boolean)
@@ -15285,6 +15290,13 @@ begin
     perform pgrecall_internal._raise_invalid_field(
       place || '.metadata', format('expected an object, not %s', left(read.metadata::text, 80)),
       'Write {"team": "core"}, for example.');
+  -- Clients that read JSON fail at deeper values and greater numbers, with every row of an answer.
+  elsif jsonb_path_exists(read.metadata, 'strict $.**{100}')
+     or jsonb_path_exists(read.metadata, 'strict $.** ? (@ > 1e308 || @ < -1e308)')
+  then
+    perform pgrecall_internal._raise_invalid_field(
+      place || '.metadata', 'nested 100 levels deep or more, or with a number beyond 1e308',
+      'Store what is deeper, or a longer number, as a text.');
   end if;
   read.occurred := pgrecall_internal._span_field(place || '.occurred', fact -> 'occurred');
   read.mentioned_at := pgrecall_internal._time_field(
@@ -20724,18 +20736,21 @@ comment on function pgrecall.why_not is
 -- on the table that note changed keys (state/attachment.sql). The triggers run a function that
 -- attach_table() creates beside the table, with the rights of the table's owner. Hence a role that
 -- may write to the table needs no right in pgrecall, and no code runs with the rights of somebody
--- else. The function only inserts keys. With apply => 'commit' it also syncs them when the
--- transaction commits, after its last statement, so that it locks no bank while it waits for a row.
--- If constraints are set immediate, the next change or sync brings them into the bank. sync_table()
--- (operations/sync.sql) does the rest. Statements consist of names from the catalog (%I) and quoted
--- constants (%L).
-create or replace function pgrecall_internal._attachment_name(bank text, relation text)
+-- else. The name of the triggers is a hash of bank, table and columns: a row of attachment that
+-- claims what the owner has not attached has no triggers, and is not synced. The function only
+-- inserts keys. With apply => 'commit' it also syncs them when the transaction commits, after its
+-- last statement, so that it locks no bank while it waits for a row. If constraints are set
+-- immediate, the next change or sync brings them into the bank. sync_table() (operations/sync.sql)
+-- does the rest. Statements consist of names from the catalog (%I) and quoted constants (%L).
+create or replace function pgrecall_internal._attachment_name(
+  bank text, relation text, key text, columns jsonb)
 returns text
-language sql immutable parallel safe
-return 'pgrecall_'
-       || left(encode(sha256(convert_to(bank || ' ' || relation, 'UTF8')), 'hex'), 16);
+language sql stable parallel safe
+return 'pgrecall_' || left(encode(sha256(convert_to(
+  jsonb_build_array(bank, relation, key, columns)::text, 'UTF8')), 'hex'), 16);
 comment on function pgrecall_internal._attachment_name is
-'Name of the function, and first part of the names of the triggers, of an attached table.';
+'Name of the function, and first part of the names of the triggers, of an attached table; table '
+'attachment takes no other.';
 
 create or replace function pgrecall_internal._attachment(bank text, relation text)
 returns pgrecall.attachment
@@ -21260,9 +21275,8 @@ begin
     'With "later" call pgrecall.sync_table() when changes are to reach the bank.');
   select a.* into attached
   from   pgrecall.attachment a
-  where  a.bank_id = attach_table.bank and a.key <> attach_table.key
-    and  to_regclass(a.relation) = attach_table.relation;
-  if found then
+  where  a.bank_id = attach_table.bank and to_regclass(a.relation) = attach_table.relation;
+  if attached.key <> attach_table.key then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('table %s is attached by column "%s", not "%s"', relation, attached.key,
@@ -21270,21 +21284,26 @@ begin
       hint    = format('Its memories are known by that. Detach it first, and erase them: select '
                        'pgrecall.detach_table(%L, %L, true);', bank, attached.relation);
   end if;
+  -- Other columns give the triggers other names.
+  perform pgrecall_internal._drop_note_triggers(relation, attached.note_name);
   insert into pgrecall.attachment as a
          (bank_id, relation, note_name, key, columns, fact_type, apply, is_history_kept)
-  select attach_table.bank, format('%I.%I', n.nspname, c.relname),
-         pgrecall_internal._attachment_name(bank, format('%I.%I', n.nspname, c.relname)),
-         attach_table.key,
-         pgrecall_internal._attached_columns(
-           attach_table.relation, attach_table.text, attach_table.occurred, attach_table.entities,
-           attach_table.fields),
-         attach_table.fact_type, attach_table.apply, coalesce(attach_table.is_history_kept, true)
-  from   pg_class c
-  join   pg_namespace n on n.oid = c.relnamespace
-  where  c.oid = attach_table.relation
+  select attach_table.bank, n.name,
+         pgrecall_internal._attachment_name(bank, n.name, attach_table.key, n.columns),
+         attach_table.key, n.columns, attach_table.fact_type, attach_table.apply,
+         coalesce(attach_table.is_history_kept, true)
+  from (
+    select format('%s.%I', c.relnamespace::regnamespace, c.relname) as name,
+           pgrecall_internal._attached_columns(
+             attach_table.relation, attach_table.text, attach_table.occurred,
+             attach_table.entities, attach_table.fields) as columns
+    from   pg_class c
+    where  c.oid = attach_table.relation
+  ) as n
   on conflict on constraint attachment_pkey do update
-  set    key = excluded.key, columns = excluded.columns, fact_type = excluded.fact_type,
-         apply = excluded.apply, is_history_kept = excluded.is_history_kept,
+  set    key = excluded.key, note_name = excluded.note_name, columns = excluded.columns,
+         fact_type = excluded.fact_type, apply = excluded.apply,
+         is_history_kept = excluded.is_history_kept,
          -- All rows are read again: those that now give another fact are changed.
          is_copied = false, copied_key = null
   returning a.* into attached;

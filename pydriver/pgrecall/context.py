@@ -3,7 +3,8 @@
 Facts are grouped by day, oldest first, and numbered by rank for citation. Who said it, or the
 heading that it stands under, is written before a text. Repetitions are left out. Contradicted facts
 and less trusted sources are marked. The list ends when the scores show that more would not help, or
-when the budget is used up. A memory of several lines keeps them, indented.
+when the budget is used up. A memory of several lines keeps them, indented. Characters that a model
+reads and a person does not see are left out.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ HELPS_ALWAYS = 3
 _HEAD = "Memories, by the day they are about. Cite them by number."
 _NOTHING = "No memory answers this."
 _PIECES = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_|\s")
+# Controls of terminals and of the direction of writing, and invisible copies of ASCII.
+_UNSEEN = re.compile("[\0-\x08\x0e-\x1b\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _ELLIPSIS = "…"
 _INDENT = "    "
 _FULL_STOPS = ".!?…。！？"
@@ -218,7 +221,7 @@ def _line(number: int, hit: Hit, hits: Sequence[Hit], zone: tzinfo) -> _Line:
     elif hit.conflicts_with:
         marks.append("contradicted by an older one" if rivals else "contradicted by another")
     note = f" ({'; '.join(marks)})" if marks else ""
-    return _Line(number, hit, _day(hit, zone), f"[{number}] {text}{note}")
+    return _Line(number, hit, _day(hit, zone), _UNSEEN.sub("", f"[{number}] {text}{note}"))
 
 
 def _lined(text: str) -> str:

@@ -4,7 +4,7 @@
 -- transaction; readers never wait. A writer that only adds calls _shared_bank() and works beside
 -- others that add; one that changes or removes calls _locked_bank() and is alone. These are
 -- advisory locks, granted in the order of asking, so that nobody starves; their keys come from the
--- secret fence_key, so that no stranger holds them. Writers that share register the ids they may
+-- secret fence_key, so that no stranger computes them. Writers that share register the ids they may
 -- use (_settled_id()). Which lock is taken when is in sql/reference.md.
 create or replace function pgrecall_internal._roles_that_may(
   relation regclass, privilege text, is_any_bank boolean)

@@ -4,18 +4,21 @@
 -- on the table that note changed keys (state/attachment.sql). The triggers run a function that
 -- attach_table() creates beside the table, with the rights of the table's owner. Hence a role that
 -- may write to the table needs no right in pgrecall, and no code runs with the rights of somebody
--- else. The function only inserts keys. With apply => 'commit' it also syncs them when the
--- transaction commits, after its last statement, so that it locks no bank while it waits for a row.
--- If constraints are set immediate, the next change or sync brings them into the bank. sync_table()
--- (operations/sync.sql) does the rest. Statements consist of names from the catalog (%I) and quoted
--- constants (%L).
-create or replace function pgrecall_internal._attachment_name(bank text, relation text)
+-- else. The name of the triggers is a hash of bank, table and columns: a row of attachment that
+-- claims what the owner has not attached has no triggers, and is not synced. The function only
+-- inserts keys. With apply => 'commit' it also syncs them when the transaction commits, after its
+-- last statement, so that it locks no bank while it waits for a row. If constraints are set
+-- immediate, the next change or sync brings them into the bank. sync_table() (operations/sync.sql)
+-- does the rest. Statements consist of names from the catalog (%I) and quoted constants (%L).
+create or replace function pgrecall_internal._attachment_name(
+  bank text, relation text, key text, columns jsonb)
 returns text
-language sql immutable parallel safe
-return 'pgrecall_'
-       || left(encode(sha256(convert_to(bank || ' ' || relation, 'UTF8')), 'hex'), 16);
+language sql stable parallel safe
+return 'pgrecall_' || left(encode(sha256(convert_to(
+  jsonb_build_array(bank, relation, key, columns)::text, 'UTF8')), 'hex'), 16);
 comment on function pgrecall_internal._attachment_name is
-'Name of the function, and first part of the names of the triggers, of an attached table.';
+'Name of the function, and first part of the names of the triggers, of an attached table; table '
+'attachment takes no other.';
 
 create or replace function pgrecall_internal._attachment(bank text, relation text)
 returns pgrecall.attachment
@@ -540,9 +543,8 @@ begin
     'With "later" call pgrecall.sync_table() when changes are to reach the bank.');
   select a.* into attached
   from   pgrecall.attachment a
-  where  a.bank_id = attach_table.bank and a.key <> attach_table.key
-    and  to_regclass(a.relation) = attach_table.relation;
-  if found then
+  where  a.bank_id = attach_table.bank and to_regclass(a.relation) = attach_table.relation;
+  if attached.key <> attach_table.key then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('table %s is attached by column "%s", not "%s"', relation, attached.key,
@@ -550,21 +552,26 @@ begin
       hint    = format('Its memories are known by that. Detach it first, and erase them: select '
                        'pgrecall.detach_table(%L, %L, true);', bank, attached.relation);
   end if;
+  -- Other columns give the triggers other names.
+  perform pgrecall_internal._drop_note_triggers(relation, attached.note_name);
   insert into pgrecall.attachment as a
          (bank_id, relation, note_name, key, columns, fact_type, apply, is_history_kept)
-  select attach_table.bank, format('%I.%I', n.nspname, c.relname),
-         pgrecall_internal._attachment_name(bank, format('%I.%I', n.nspname, c.relname)),
-         attach_table.key,
-         pgrecall_internal._attached_columns(
-           attach_table.relation, attach_table.text, attach_table.occurred, attach_table.entities,
-           attach_table.fields),
-         attach_table.fact_type, attach_table.apply, coalesce(attach_table.is_history_kept, true)
-  from   pg_class c
-  join   pg_namespace n on n.oid = c.relnamespace
-  where  c.oid = attach_table.relation
+  select attach_table.bank, n.name,
+         pgrecall_internal._attachment_name(bank, n.name, attach_table.key, n.columns),
+         attach_table.key, n.columns, attach_table.fact_type, attach_table.apply,
+         coalesce(attach_table.is_history_kept, true)
+  from (
+    select format('%s.%I', c.relnamespace::regnamespace, c.relname) as name,
+           pgrecall_internal._attached_columns(
+             attach_table.relation, attach_table.text, attach_table.occurred,
+             attach_table.entities, attach_table.fields) as columns
+    from   pg_class c
+    where  c.oid = attach_table.relation
+  ) as n
   on conflict on constraint attachment_pkey do update
-  set    key = excluded.key, columns = excluded.columns, fact_type = excluded.fact_type,
-         apply = excluded.apply, is_history_kept = excluded.is_history_kept,
+  set    key = excluded.key, note_name = excluded.note_name, columns = excluded.columns,
+         fact_type = excluded.fact_type, apply = excluded.apply,
+         is_history_kept = excluded.is_history_kept,
          -- All rows are read again: those that now give another fact are changed.
          is_copied = false, copied_key = null
   returning a.* into attached;

@@ -401,6 +401,13 @@ begin
     perform pgrecall_internal._raise_invalid_field(
       place || '.metadata', format('expected an object, not %s', left(read.metadata::text, 80)),
       'Write {"team": "core"}, for example.');
+  -- Clients that read JSON fail at deeper values and greater numbers, with every row of an answer.
+  elsif jsonb_path_exists(read.metadata, 'strict $.**{100}')
+     or jsonb_path_exists(read.metadata, 'strict $.** ? (@ > 1e308 || @ < -1e308)')
+  then
+    perform pgrecall_internal._raise_invalid_field(
+      place || '.metadata', 'nested 100 levels deep or more, or with a number beyond 1e308',
+      'Store what is deeper, or a longer number, as a text.');
   end if;
   read.occurred := pgrecall_internal._span_field(place || '.occurred', fact -> 'occurred');
   read.mentioned_at := pgrecall_internal._time_field(

@@ -23,14 +23,19 @@ create table pgrecall.attachment (
   constraint attachment_bank_id_fkey
     foreign key (bank_id) references pgrecall.bank (bank_id) on delete cascade,
   constraint attachment_columns_check check (jsonb_typeof(columns) = 'object'),
-  constraint attachment_apply_check check (apply in ('later', 'commit'))
+  constraint attachment_apply_check check (apply in ('later', 'commit')),
+  constraint attachment_note_name_check check (
+    note_name = 'pgrecall_' || left(encode(sha256(convert_to(
+      jsonb_build_array(bank_id, relation, key, columns)::text, 'UTF8')), 'hex'), 16))
 );
 comment on table pgrecall.attachment is
 'Tables whose rows are memories of a bank. Written by attach_table() and sync_table().';
 comment on column pgrecall.attachment.relation is
 'Schema and name of the table, quoted if need be.';
 comment on column pgrecall.attachment.note_name is
-'Name of the function of its triggers, a hash: everybody may read the definitions of functions.';
+'Name of the function of its triggers, a hash: everybody may read the definitions of functions. '
+'It stands for bank, table and columns, so that who writes this row can claim none that the owner '
+'of the table, whose triggers have the name, has not attached.';
 comment on column pgrecall.attachment.key is 'The column that tells rows apart.';
 comment on column pgrecall.attachment.columns is
 'The columns that make up each field of a fact: {"text": ["body"], "entities": ["author"]}.';

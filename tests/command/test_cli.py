@@ -10,6 +10,8 @@ import shlex
 import subprocess
 import sys
 import threading
+import traceback
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +22,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import scalar_row
 
-from pgrecall import Hit, OnnxReranker, PackagedEmbedder, Recall
+from pgrecall import Hit, InvalidArgument, OnnxReranker, PackagedEmbedder, Recall
 from pgrecall.calls.call import Call
 from pgrecall.command import actions, main, render
 from pgrecall.command.demo import ARMS, SHOWN
@@ -629,6 +631,29 @@ def test_what_is_no_dsn_is_said_with_how_one_is_written(run: Run) -> None:
     assert "hint: Write a DSN: postgresql://user@host/database" in said
 
 
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresqll://u:{}@127.0.0.1/db",
+        "postgresql://u:{}@[::1/db",
+        "postgresql://u:{}%zz@127.0.0.1/db",
+        'postgresql://u:{}"x@[::1/db',
+        "host=h password=a {} user=u",
+        "host=h password='{}",
+    ],
+)
+def test_the_error_for_a_malformed_dsn_does_not_tell_its_password(run: Run, dsn: str) -> None:
+    password = uuid.uuid4().hex
+
+    code, _, said = run("bank", "list", dsn=dsn.format(password))
+    with pytest.raises(InvalidArgument) as caught:
+        Recall.connect(dsn.format(password))
+
+    told = "".join(traceback.format_exception(caught.value))
+    assert (code, "hint: Write a DSN: postgresql://" in said) == (1, True)
+    assert password not in said + told
+
+
 def test_doctor_names_the_model_that_comes_with_the_driver(run: Run, database: str) -> None:
     def advice() -> set[str]:
         return {x["advice"] for x in json.loads(run("doctor", "--json")[1]) if x["advice"]}
@@ -685,6 +710,22 @@ def test_doctor_checks_the_other_banks_where_one_cannot_be(run: Run, database: s
         'cannot be checked: text search configuration "none" does not exist'
     ]
     assert any("no links yet" in row["found"] for row in rows if row["about"] == 'bank "b"')
+
+
+def test_doctor_names_a_text_search_configuration_that_is_gone(run: Run, database: str) -> None:
+    with Recall.connect(database, embedder=None) as recall:
+        recall.create_bank("gone")
+        recall.retain("gone", ["Ana sails."])
+    with psycopg.connect(database) as connection:
+        connection.execute("update pgrecall.bank set text_search_config = 'klingon'")
+
+    findings = json.loads(run("doctor", "--json")[1])
+
+    (found,) = [one for one in findings if "klingon" in one["found"]]
+    assert (found["status"], found["about"]) == ("bad", 'bank "gone"')
+    with psycopg.connect(database) as connection:
+        connection.execute(found["advice"].partition(": ")[2].encode())
+    assert "klingon" not in run("doctor", "--json")[1]
 
 
 def test_doctor_notices_words_that_are_stemmed_in_another_language(run: Run, database: str) -> None:

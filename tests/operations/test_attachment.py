@@ -566,6 +566,42 @@ def test_a_tenant_attaches_its_table_behind_its_fence(bank: Connection) -> None:
     assert hidden == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("claim", "by"),
+    [
+        (
+            "insert into pgrecall.attachment"
+            " (bank_id, relation, key, columns, fact_type, note_name)"
+            " select 'other', a.relation, a.key, a.columns, a.fact_type, {}"
+            " from pgrecall.attachment a",
+            "a.note_name",
+        ),
+        ('update pgrecall.attachment a set columns = \'{{"text": ["author"]}}\', {}', ""),
+    ],
+)
+def test_who_writes_into_a_bank_claims_no_table_that_its_owner_has_not_attached(
+    bank: Connection, claim: str, by: str
+) -> None:
+    # Else whoever syncs with rights to the table, such as an administrator, would copy it.
+    bank.execute("select pgrecall.create_bank('other')")
+    attach(bank)
+    named = "pgrecall_internal._attachment_name('{}', 'public.ticket', 'id', '{}')"
+    other = (
+        named.format(
+            "other",
+            '{"text": ["body"], "occurred": ["opened_at"], "entities": ["author", "watchers"]}',
+        )
+        if by
+        else "note_name = " + named.format("b", '{"text": ["author"]}')
+    )
+
+    with pytest.raises(psycopg.errors.CheckViolation), bank.transaction():
+        bank.execute(claim.format(by or "apply = 'later'").encode())
+    bank.execute(claim.format(other).encode())
+    with refused(bank, "22023", "the triggers of table public.ticket are gone or disabled"):
+        call(bank, "sync_table", bank="other" if by else "b")
+
+
 def test_a_change_is_refused_where_row_security_hides_the_bank(bank: Connection) -> None:
     bank.execute("select pgrecall.create_roles()")
     bank.execute("create role app in role pgrecall_writer")

@@ -9,12 +9,14 @@ from typing import Any
 import psycopg
 import pytest
 
+from pgrecall import Recall
 from servers import kept_fixture
 from sqlcalls import (
     Connection,
     column,
     contents,
     recalled,
+    refused,
     retain,
     retained,
     rows,
@@ -192,6 +194,25 @@ def test_a_batch_of_nothing_is_no_error(bank: Connection) -> None:
 
 
 # Fields
+
+
+@pytest.mark.parametrize(
+    ("kept", "refused_one"),
+    [("[" * 99 + "]" * 99, "[" * 100 + "]" * 100), ("1e308", "1e309"), ("-1e308", "[-1e5000]")],
+)
+def test_no_metadata_keeps_a_client_from_reading_an_answer(
+    bank: Connection, kept: str, refused_one: str
+) -> None:
+    facts = '[{"text": "Ana sails", "metadata": {"n": %s}}]'
+    reader = Recall(bank, embedder=None)
+    message = "facts[0].metadata: nested 100 levels deep or more, or with a number beyond 1e308"
+
+    with refused(bank, "RC003", message, "as a text"):
+        rows(bank, "select pgrecall.retain('b', %s)", facts % refused_one)
+    rows(bank, "select pgrecall.retain('b', %s)", facts % kept)
+
+    (hit,) = reader.recall("b", "Ana")
+    assert [hit.metadata] == [one.metadata for one in reader.list_memories("b")]
 
 
 def test_what_is_left_out_or_null_takes_its_default(bank: Connection) -> None:

@@ -60,6 +60,37 @@ def test_letters_do_not_depend_on_the_locale_of_who_starts_a_server(
     assert found == [("émile", True)]
 
 
+@pytest.mark.parametrize(
+    "name", ["pgrecall_hba.conf", "pgrecall_ident.conf", ".handle_pids.json", SETTINGS_FILE]
+)
+def test_no_link_in_the_data_directory_leads_a_start_to_another_file(data: Path, name: str) -> None:
+    # As root it would be overwritten, and given to the user of the server.
+    other = data.parent / "other"
+    embedded_server(path=data).stop()
+    (data / name).unlink()
+    (data / name).symlink_to(other)
+    if name != SETTINGS_FILE:  # which is written where it is missing
+        other.write_text("[]")
+        other.chmod(0o600)
+
+    embedded_server(path=data).stop()
+
+    assert not (data / name).is_symlink()
+    assert other.exists() == (name != SETTINGS_FILE)
+    assert not other.exists() or (other.read_text(), other.stat().st_uid) == ("[]", os.geteuid())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
+def test_a_directory_with_other_files_stays_whose_it_is(data: Path) -> None:
+    data.mkdir()
+    (data / "notes.txt").write_text("mine")
+
+    with pytest.raises(InstallError):
+        embedded_server(path=data)
+
+    assert data.stat().st_uid == 0
+
+
 def test_a_stopped_server_is_gone(data: Path) -> None:
     server = embedded_server(path=data)
     server.stop()

@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall._version import __version__
 from pgrecall.cluster.router import statements
-from pgrecall.connection.connecting import connect
+from pgrecall.connection.connecting import checked_dsn, connect
 from pgrecall.errors import BankNotFound, InstallError, InvalidArgument, translated
 from pgrecall.server import schema
 
@@ -395,7 +395,7 @@ def _connected(router: Connection, dsn: str) -> Iterator[Connection]:
 
 def _styled(dsn: str) -> str:
     """Have sessions of a shard write times as the router reads them, whatever the server's way."""
-    options = str(conninfo_to_dict(dsn).get("options") or "")
+    options = str(conninfo_to_dict(checked_dsn(dsn)).get("options") or "")
     lacking = [setting for setting in _STYLE if setting not in options]
     return make_conninfo(dsn, options=" ".join([options, *lacking]).strip())
 

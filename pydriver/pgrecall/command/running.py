@@ -153,12 +153,7 @@ def run(action: str, options: SimpleNamespace) -> int:
                 f"cannot reach the server: {str(error).strip()}",
                 f"Check --dsn and {DSN_VARIABLE}; without either the embedded server is used.",
             )
-        is_dsn = isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None
-        hint = "Write a DSN: postgresql://user@host/database, or: host=... dbname=..."
-        return fail(
-            (error.diag.message_primary or str(error)).strip(),
-            hint if is_dsn else error.diag.message_hint,
-        )
+        return fail((error.diag.message_primary or str(error)).strip(), error.diag.message_hint)
     except BrokenPipeError:  # closed pipe, as in: pgrecall ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -21,16 +22,41 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall._version import __version__
 from pgrecall.connection.deadlines import disconnected_after
+from pgrecall.errors import InvalidArgument
 
 T = TypeVar("T")
 
 _IN_USE = "another call uses the connection"
+_HAS_SECRET = re.compile("@|password|secret")
+_NAMES_OPTION = re.compile(r'invalid (connection option|URI query parameter:) "\w+"')
+
+
+def checked_dsn(dsn: str) -> str:
+    """Return a DSN that can be read.
+
+    Raises:
+        InvalidArgument: it cannot be read; the reason quotes it only if it has no password.
+
+    """
+    try:
+        conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError as error:
+        reason = str(error).strip()
+        if _HAS_SECRET.search(dsn) and not _NAMES_OPTION.fullmatch(reason):
+            reason = re.sub('".*"', '"..."', reason.replace('"="', "="), flags=re.DOTALL)
+        raise InvalidArgument(
+            reason,
+            hint="Write a DSN: postgresql://user@host/database, or: host=... dbname=...",
+        ) from None
+    return dsn
 
 
 def named_dsn(dsn: str) -> str:
     """Add UTF-8 to a DSN and, unless the DSN or PGAPPNAME has one, an application_name."""
     return make_conninfo(
-        dsn, fallback_application_name=f"pgrecall {__version__}", client_encoding="UTF8"
+        checked_dsn(dsn),
+        fallback_application_name=f"pgrecall {__version__}",
+        client_encoding="UTF8",
     )
 
 

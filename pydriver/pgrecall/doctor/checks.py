@@ -530,7 +530,18 @@ def _index_recall(recall: Recall, bank: str) -> list[Finding]:
 
 
 def _language(recall: Recall, bank: str) -> list[Finding]:
-    """Look for a bank whose words are stemmed in another language than that of its texts."""
+    """Look for a bank whose words are stemmed by nothing, or in another language than its texts."""
+    lost = recall._run(queries.lost_configuration(bank))
+    if lost is not None:
+        values = f"{_literal(bank)}, {_literal(json.dumps({'text_search_config': 'english'}))}"
+        return [
+            Finding(
+                "bad",
+                f'bank "{bank}"',
+                f'its text search configuration "{lost}" does not exist',
+                f"Create it again, or choose another: select pgrecall.configure_bank({values});",
+            )
+        ]
     better = recall._run(queries.better_configuration(bank))
     if better is None:
         return []

@@ -159,6 +159,17 @@ def _kept(config: str) -> str:
     )
 
 
+def lost_configuration(bank: str) -> Call[Any, str | None]:
+    """Return the text search configuration of a bank if there is none of that name."""
+    return Call(
+        "select b.text_search_config from pgrecall.bank b where b.bank_id = %(bank)s"
+        " and not pg_catalog.pg_input_is_valid(b.text_search_config, 'regconfig')",
+        {"bank": bank},
+        scalar_row,
+        lambda rows: rows[0] if rows else None,
+    )
+
+
 def better_configuration(bank: str) -> Call[Any, tuple[str, str, float, float] | None]:
     """Return a text search configuration that fits the texts of a bank better than its own.
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from psycopg.conninfo import make_conninfo
 
-from pgrecall.connection.connecting import connect
+from pgrecall.connection.connecting import checked_dsn, connect
 from pgrecall.errors import InstallError
 from pgrecall.server import schema
 
@@ -139,7 +139,7 @@ def embedded_server(
         postmaster = Postmaster(data, programs)
         with _lock(data):
             postmaster.init()
-            _write_settings(data, settings)
+            _write_settings(postmaster, settings)
             return EmbeddedServer(postmaster)
     except PermissionError as error:
         raise InstallError(
@@ -203,6 +203,7 @@ def resolve_dsn(dsn: str | None = None) -> str:
             server of major version ``PGRECALL_PG`` (18).
 
     Raises:
+        InvalidArgument: the connection string cannot be read.
         InstallError: the embedded server is needed, and is not installed or does not start.
 
     """
@@ -216,7 +217,7 @@ def ready_dsn(dsn: str | None = None) -> str:
         dsn: As for :func:`resolve_dsn`. A given server is not changed.
 
     Raises:
-        InstallError: as :func:`resolve_dsn`.
+        InvalidArgument, InstallError: as :func:`resolve_dsn`.
 
     """
     named = _named_dsn(dsn)
@@ -230,7 +231,8 @@ def ready_dsn(dsn: str | None = None) -> str:
 
 
 def _named_dsn(dsn: str | None) -> str | None:
-    return dsn or os.environ.get(DSN_VARIABLE)
+    given = dsn or os.environ.get(DSN_VARIABLE)
+    return checked_dsn(given) if given else None
 
 
 def _embedded_dsn() -> str:
@@ -243,13 +245,11 @@ def _embedded_dsn() -> str:
     return embedded_server(int(version)).dsn
 
 
-def _write_settings(data: Path, settings: Mapping[str, str]) -> None:
-    file = data / SETTINGS_FILE
-    if file.exists():
+def _write_settings(postmaster: Postmaster, settings: Mapping[str, str]) -> None:
+    if (postmaster.data / SETTINGS_FILE).exists():
         return
-    file.write_text("".join(f"{name} = '{value}'\n" for name, value in settings.items()))
-    if hasattr(os, "chown"):  # root runs the server as another user
-        owner = data.stat()
-        os.chown(file, owner.st_uid, owner.st_gid)
-    with (data / "postgresql.conf").open("a") as main:
-        main.write(f"\ninclude_if_exists = '{SETTINGS_FILE}'\n")
+    lines = (f"{name} = '{value}'\n" for name, value in settings.items())
+    postmaster.write(SETTINGS_FILE, "".join(lines))
+    postmaster.write(
+        "postgresql.conf", f"\ninclude_if_exists = '{SETTINGS_FILE}'\n", is_appended=True
+    )

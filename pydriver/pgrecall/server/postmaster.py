@@ -60,7 +60,8 @@ class Postmaster:
             return
         with contextlib.suppress(FileExistsError):
             self.data.mkdir(mode=0o700)
-        if os.geteuid() == 0:
+        # What holds files initdb refuses; it stays whose it is.
+        if os.geteuid() == 0 and not any(self.data.iterdir()):
             os.chown(self.data, self._owner.pw_uid, self._owner.pw_gid)
         for locale in LOCALES:
             try:
@@ -76,10 +77,10 @@ class Postmaster:
         if socket is None:
             socket = self._socket_directory()
             self._forget_original()
-            self._write("pgrecall_hba.conf", "local all,replication all peer map=pgrecall\n")
+            self.write("pgrecall_hba.conf", "local all,replication all peer map=pgrecall\n")
             names = dict.fromkeys((pwd.getpwuid(os.geteuid()).pw_name, self._owner.pw_name))
             lines = (f'pgrecall "{name}" all\n' for name in names)
-            self._write("pgrecall_ident.conf", "".join(lines))
+            self.write("pgrecall_ident.conf", "".join(lines))
             options = {
                 "listen_addresses": "",
                 "unix_socket_directories": f'"{socket}"',
@@ -109,7 +110,7 @@ class Postmaster:
         file = self.data / _HANDLES
         known = json.loads(file.read_text() or "[]") if file.exists() else []
         others = [pid for pid in known if pid != os.getpid() and _is_alive(pid)]
-        file.write_text(json.dumps([*others, os.getpid()] if add else others))
+        self.write(_HANDLES, json.dumps([*others, os.getpid()] if add else others))
         return others
 
     def _forget_original(self) -> None:
@@ -154,10 +155,20 @@ class Postmaster:
                     f'the user "{self._owner.pw_name}", who runs the server, may not enter {parent}'
                 )
 
-    def _write(self, name: str, text: str) -> None:
-        (self.data / name).write_text(text)
-        if os.geteuid() == 0:
-            os.chown(self.data / name, self._owner.pw_uid, self._owner.pw_gid)
+    def write(self, name: str, text: str, *, is_appended: bool = False) -> None:
+        """Write a file of the data directory, which belongs to the user of the server.
+
+        A link is replaced: else that user could have root write, and give away, another file.
+        """
+        if (self.data / name).is_symlink():
+            (self.data / name).unlink()
+        how = os.O_APPEND if is_appended else os.O_TRUNC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | how
+        descriptor = os.open(self.data / name, flags, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            if os.geteuid() == 0:
+                os.fchown(file.fileno(), self._owner.pw_uid, self._owner.pw_gid)
+            file.write(text)
 
     def _run(self, program: str, *arguments: str) -> None:
         """Run a program on the data directory as the user of the server."""
