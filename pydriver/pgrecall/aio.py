@@ -1043,16 +1043,14 @@ class AsyncRecall:
             InvalidArgument: an argument is out of its range.
 
         """
-        check_type("during", during, Period | None)
-        if during is not None:
-            during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
         return await self._read(
-            calls.memories.list_memories(
-                bank,
+            calls.memories.page(
+                "list_memories",
+                {"bank": bank},
                 filter=filter,
                 fact_types=fact_types,
                 tags=tags,
-                during=during,
+                during=self._settings.period(during),
                 entity=entity,
                 as_of=self._settings.moment(as_of),
                 is_ended_too=is_ended_too,
@@ -1094,16 +1092,13 @@ class AsyncRecall:
             RecallError: as :meth:`list_memories`.
 
         """
-        check_type("during", during, Period | None)
-        if during is not None:
-            during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
         return await self._read(
-            calls.memories.find_memories(
-                bank,
-                words,
+            calls.memories.page(
+                "find_memories",
+                {"bank": bank, "words": words},
                 filter=filter,
                 fact_types=fact_types,
-                during=during,
+                during=self._settings.period(during),
                 entity=entity,
                 as_of=self._settings.moment(as_of),
                 is_ended_too=is_ended_too,
@@ -1291,12 +1286,13 @@ class AsyncRecall:
             InvalidArgument: no condition is given.
 
         """
-        check_type("during", during, Period | None)
-        if during is not None:
-            during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
         return await self._run(
             calls.memories.forget_messages(
-                bank, message_ids, session=session, during=during, dry_run=dry_run
+                bank,
+                message_ids,
+                session=session,
+                during=self._settings.period(during),
+                dry_run=dry_run,
             )
         )
 

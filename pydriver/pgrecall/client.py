@@ -1034,16 +1034,14 @@ class Recall:
             InvalidArgument: an argument is out of its range.
 
         """
-        check_type("during", during, Period | None)
-        if during is not None:
-            during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
         return self._read(
-            calls.memories.list_memories(
-                bank,
+            calls.memories.page(
+                "list_memories",
+                {"bank": bank},
                 filter=filter,
                 fact_types=fact_types,
                 tags=tags,
-                during=during,
+                during=self._settings.period(during),
                 entity=entity,
                 as_of=self._settings.moment(as_of),
                 is_ended_too=is_ended_too,
@@ -1085,16 +1083,13 @@ class Recall:
             RecallError: as :meth:`list_memories`.
 
         """
-        check_type("during", during, Period | None)
-        if during is not None:
-            during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
         return self._read(
-            calls.memories.find_memories(
-                bank,
-                words,
+            calls.memories.page(
+                "find_memories",
+                {"bank": bank, "words": words},
                 filter=filter,
                 fact_types=fact_types,
-                during=during,
+                during=self._settings.period(during),
                 entity=entity,
                 as_of=self._settings.moment(as_of),
                 is_ended_too=is_ended_too,
@@ -1280,12 +1275,13 @@ class Recall:
             InvalidArgument: no condition is given.
 
         """
-        check_type("during", during, Period | None)
-        if during is not None:
-            during = (self._settings.moment(during[0]), self._settings.moment(during[1]))
         return self._run(
             calls.memories.forget_messages(
-                bank, message_ids, session=session, during=during, dry_run=dry_run
+                bank,
+                message_ids,
+                session=session,
+                during=self._settings.period(during),
+                dry_run=dry_run,
             )
         )
 

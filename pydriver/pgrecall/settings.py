@@ -17,7 +17,7 @@ from pgrecall.inference.interfaces import (
     ScoreFunction,
 )
 from pgrecall.inference.rerankers import chosen_reranker
-from pgrecall.rows import BankModels, Preparation
+from pgrecall.rows import BankModels, Period, Preparation
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,11 @@ class Settings:
         if not isinstance(time, datetime) or time.tzinfo is not None:
             return time
         return time.replace(tzinfo=self.timezone)
+
+    def period(self, during: Period | None) -> Period | None:
+        """Add the client's zone to the times of a period without one."""
+        check_type("during", during, Period | None)
+        return during and (self.moment(during[0]), self.moment(during[1]))
 
 
 def _zone(zone: str | tzinfo | None) -> tzinfo:

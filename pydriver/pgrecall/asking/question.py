@@ -122,7 +122,7 @@ class Question:
         self._seconds = dict.fromkeys(("temporal", "embed", "queue", "rerank"), 0.0)
         self._constraint: TemporalConstraint | None = None
         during: Period | None = given.pop("during", None)
-        self._during = during and (settings.moment(during[0]), settings.moment(during[1]))
+        self._during = settings.period(during)
         has_window = during is not None or given.get("window") is not None
         self._reads_time = given.pop("temporal", True) and not has_window
 

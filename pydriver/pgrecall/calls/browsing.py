@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from psycopg.rows import tuple_row
+from psycopg.rows import scalar_row, tuple_row
 
 from pgrecall.calls.call import Call, call_record, call_records, single
 from pgrecall.calls.values import filter_text, listed
@@ -98,8 +98,8 @@ def fact_types(bank: str) -> Call[Any, list[str]]:
     return Call(
         "select t.fact_type from pgrecall.fact_type t where t.bank_id = %(bank)s order by 1",
         {"bank": bank},
-        tuple_row,
-        lambda rows: [row[0] for row in rows],
+        scalar_row,
+        list,
     )
 
 

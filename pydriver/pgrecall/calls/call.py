@@ -136,11 +136,14 @@ def call_records(
     function: str,
     needed: Mapping[str, object] | None = None,
     /,
+    *,
+    is_repeatable: bool = True,
     **given: object,
 ) -> Call[Record, list[Record]]:
     """Call a function that returns rows."""
     listing, parameters = named_arguments(needed, **given)
-    return Call(f"select * from pgrecall.{function}({listing})", parameters, row_of(kind), list)
+    sql = f"select * from pgrecall.{function}({listing})"
+    return Call(sql, parameters, row_of(kind), list, is_repeatable)
 
 
 def call_record(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -76,12 +75,13 @@ def stored_memories(bank: str, memory_ids: Iterable[int]) -> Call[Memory, list[M
     return call_memories("stored_memories", {"bank": bank, "memory_ids": listed(memory_ids)})
 
 
-def list_memories(
-    bank: str,
+def page(
+    function: str,
+    needed: Mapping[str, object],
     *,
     filter: str | Sequence[object] | None,
     fact_types: Sequence[str] | None,
-    tags: Sequence[str] | None,
+    tags: Sequence[str] | None = None,
     during: Period | None,
     entity: str | None,
     as_of: datetime | None,
@@ -89,42 +89,14 @@ def list_memories(
     before_id: int | None,
     top_k: int | None,
 ) -> Call[Memory, list[Memory]]:
-    """Return a page of the memories that meet conditions."""
+    """Return a page of the memories that meet conditions, by list_memories() or find_memories()."""
     check_given(is_ended_too=is_ended_too)
     return call_memories(
-        "list_memories",
-        {"bank": bank} | ({"as_of": None} if is_ended_too else {}),
+        function,
+        {**needed} | ({"as_of": None} if is_ended_too else {}),
         filter=filter_text(filter),
         fact_types=listed(fact_types),
         tags=listed(tags),
-        during=to_range(during),
-        entity=entity,
-        as_of=as_of,
-        before_id=before_id,
-        top_k=top_k,
-    )
-
-
-def find_memories(
-    bank: str,
-    words: str,
-    *,
-    filter: str | Sequence[object] | None,
-    fact_types: Sequence[str] | None,
-    during: Period | None,
-    entity: str | None,
-    as_of: datetime | None,
-    is_ended_too: bool,
-    before_id: int | None,
-    top_k: int | None,
-) -> Call[Memory, list[Memory]]:
-    """Return a page of the memories with these words; the last word may be incomplete."""
-    check_given(is_ended_too=is_ended_too)
-    return call_memories(
-        "find_memories",
-        {"bank": bank, "words": words} | ({"as_of": None} if is_ended_too else {}),
-        filter=filter_text(filter),
-        fact_types=listed(fact_types),
         during=to_range(during),
         entity=entity,
         as_of=as_of,
@@ -160,16 +132,16 @@ def supersede(
     dry_run: bool | None,
 ) -> Call[Corrected, list[Corrected]]:
     """End a memory."""
-    call = call_records(
+    return call_records(
         Corrected,
         "supersede",
         {"bank": bank, "memory_id": memory_id},
+        is_repeatable=False,
         superseded_by=superseded_by,
         at=at,
         reach=reach,
         dry_run=dry_run,
     )
-    return replace(call, is_repeatable=False)
 
 
 def near_copies(
@@ -193,8 +165,8 @@ def near_copies(
 
 def unsupersede(bank: str, memory_id: int) -> Call[Corrected, list[Corrected]]:
     """Revert the last correction of a memory."""
-    call = call_records(Corrected, "unsupersede", {"bank": bank, "memory_id": memory_id})
-    return replace(call, is_repeatable=False)
+    needed = {"bank": bank, "memory_id": memory_id}
+    return call_records(Corrected, "unsupersede", needed, is_repeatable=False)
 
 
 def consolidate(
@@ -213,20 +185,19 @@ def consolidate(
 
 def unconsolidate(bank: str) -> Call[Corrected, list[Corrected]]:
     """Undo the latest consolidation."""
-    call = call_records(Corrected, "unconsolidate", {"bank": bank})
-    return replace(call, is_repeatable=False)
+    return call_records(Corrected, "unconsolidate", {"bank": bank}, is_repeatable=False)
 
 
 def quarantine(bank: str, source: str, *, dry_run: bool | None) -> Call[Corrected, list[Corrected]]:
     """Remove the facts of a source from all recalls."""
-    call = call_records(Corrected, "quarantine", {"bank": bank, "source": source}, dry_run=dry_run)
-    return replace(call, is_repeatable=False)
+    needed = {"bank": bank, "source": source}
+    return call_records(Corrected, "quarantine", needed, is_repeatable=False, dry_run=dry_run)
 
 
 def release(bank: str, source: str) -> Call[Corrected, list[Corrected]]:
     """Undo the quarantine of a source."""
-    call = call_records(Corrected, "release", {"bank": bank, "source": source})
-    return replace(call, is_repeatable=False)
+    needed = {"bank": bank, "source": source}
+    return call_records(Corrected, "release", needed, is_repeatable=False)
 
 
 def audit(

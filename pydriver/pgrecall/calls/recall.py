@@ -160,18 +160,18 @@ def rerank(
 
 
 def explain_recall(
-    arguments: Mapping[str, object], *, is_run: bool | None
+    arguments: Mapping[str, Any], *, is_run: bool | None
 ) -> Call[ArmReport, list[ArmReport]]:
     """Report on each arm; with is_run false, only plan."""
     return call_records(ArmReport, "explain_recall", None, **arguments, is_run=is_run)
 
 
-def arm_hits(arguments: Mapping[str, object]) -> Call[ArmFinding, list[ArmFinding]]:
+def arm_hits(arguments: Mapping[str, Any]) -> Call[ArmFinding, list[ArmFinding]]:
     """Return the hits of each arm before fusion."""
     return call_records(ArmFinding, "arm_hits", None, **arguments)
 
 
-def why_not(arguments: Mapping[str, object], memory_id: int) -> Call[RecallStep, list[RecallStep]]:
+def why_not(arguments: Mapping[str, Any], memory_id: int) -> Call[RecallStep, list[RecallStep]]:
     """Return the place of a memory in a recall, or why it has none."""
     return call_records(RecallStep, "why_not", None, **arguments, memory_id=memory_id)
 

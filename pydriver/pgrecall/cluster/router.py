@@ -14,6 +14,8 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import namedtuple_row
 
+from pgrecall.connection.connecting import value_of
+
 Connection = psycopg.Connection[Any]
 
 # Functions about one server rather than its banks, to be called on each shard; so are functions
@@ -107,15 +109,13 @@ def statements(router: Connection, shard: Connection) -> Iterator[str]:
     for one in types:
         yield from _type(router, one)
     for cast in casts:
-        if not _value(router.execute("select to_regprocedure(%s) is not null", [cast.function])):
+        if not value_of(router, "select to_regprocedure(%s) is not null", cast.function):
             yield cast.definition
-        if not _value(
-            router.execute(
-                "select exists (select from pg_cast where castsource = to_regtype(%s)"
-                " and casttarget = to_regtype(%s))",
-                [cast.source, cast.target],
-            )
-        ):
+        has_cast = (
+            "select exists (select from pg_cast where castsource = to_regtype(%s)"
+            " and casttarget = to_regtype(%s))"
+        )
+        if not value_of(router, has_cast, cast.source, cast.target):
             yield (
                 f"create cast ({cast.source} as {cast.target})"
                 f" with function {cast.function} as implicit"
@@ -131,18 +131,17 @@ def _named(statement: str) -> bytes:
 
 
 def _type(router: Connection, one: Any) -> Iterator[str]:
-    known = _value(router.execute("select to_regtype(%s)::oid", [one.name]))
+    known = value_of(router, "select to_regtype(%s)::oid", one.name)
     if known is None and one.is_composite:
         yield f"create type {one.name} as ({', '.join(one.attributes)})"
     elif known is None:
         yield f"create type {one.name} as range (subtype = {one.subtype})"
     elif one.is_composite:
-        count = _value(
-            router.execute(
-                "select count(*) from pg_type t join pg_attribute a on a.attrelid = t.typrelid"
-                " where t.oid = %s and a.attnum > 0 and not a.attisdropped",
-                [known],
-            )
+        count = value_of(
+            router,
+            "select count(*) from pg_type t join pg_attribute a on a.attrelid = t.typrelid"
+            " where t.oid = %s and a.attnum > 0 and not a.attisdropped",
+            known,
         )
         for attribute in one.attributes[count:]:  # attributes are only added, at the end
             yield f"alter type {one.name} add attribute {attribute}"
@@ -277,8 +276,3 @@ def _proxied(asked: str) -> str:
 
 def _quoted(body: str) -> str:
     return f"$router${body}$router$"
-
-
-def _value(cursor: psycopg.Cursor[Any]) -> Any:
-    row = cursor.fetchone()
-    return row and row[0]

@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgrecall._version import __version__
 from pgrecall.cluster.router import statements
-from pgrecall.connection.connecting import checked_dsn, connect
+from pgrecall.connection.connecting import checked_dsn, connect, value_of
 from pgrecall.errors import BankNotFound, InstallError, InvalidArgument, translated
 from pgrecall.server import schema
 
@@ -225,7 +225,7 @@ def status(router: Connection) -> list[ShardStatus]:
         try:
             with _connected(router, one.dsn) as shard:
                 version = schema.installed_version(shard)
-                size = _value(shard.execute("select pg_database_size(current_database())"))
+                size = value_of(shard, "select pg_database_size(current_database())")
             if version != __version__:
                 problem = f"version {version}, not {__version__}: pgrecall shard migrate"
             elif one.shard in unfinished:
@@ -336,8 +336,8 @@ def _note(router: Connection, bank: str, change: str, *values: object) -> None:
 
 
 def _has(shard: Connection, bank: str) -> bool:
-    found = shard.execute("select exists (select from pgrecall.bank where bank_id = %s)", [bank])
-    return bool(_value(found))
+    query = "select exists (select from pgrecall.bank where bank_id = %s)"
+    return bool(value_of(shard, query, bank))
 
 
 def _copy(source: Connection, target: Connection, bank: str) -> int:
@@ -357,14 +357,14 @@ def _copy(source: Connection, target: Connection, bank: str) -> int:
 def _drain(source: Connection) -> None:
     """Wait for all calls on a shard that began before now, except those that wait for a lock."""
     time.sleep(_SETTLE_SECONDS)
-    since = _value(source.execute("select clock_timestamp()"))
+    since = value_of(source, "select clock_timestamp()")
     until = time.monotonic() + _DRAIN_SECONDS
     running = (
         "select count(*) from pg_stat_activity where datname = current_database()"
         " and pid <> pg_backend_pid() and backend_type = 'client backend' and state = 'active'"
         " and wait_event_type is distinct from 'Lock' and query_start < %s"
     )
-    while _value(source.execute(running, [since])) and time.monotonic() < until:
+    while value_of(source, running, since) and time.monotonic() < until:
         source.execute("select pg_stat_clear_snapshot()")
         time.sleep(0.05)
 
@@ -372,12 +372,12 @@ def _drain(source: Connection) -> None:
 def _above(router: Connection, source: Connection, target: Connection, bank: str) -> None:
     """Let the target's ids continue above those of the bank, since they rise within a bank."""
     last = "select coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0)"
-    if _value(source.execute(last)) > _value(target.execute(last)):
+    if value_of(source, last) > value_of(target, last):
         _new_block(router, target)
 
 
 def _new_block(router: Connection, shard: Connection) -> None:
-    block = _value(router.execute("select nextval('pgrecall_router.id_block')"))
+    block = value_of(router, "select nextval('pgrecall_router.id_block')")
     shard.execute(
         "select setval('pgrecall.id_seq', greatest(%s, 1 +"
         " coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0)))",
@@ -403,8 +403,3 @@ def _styled(dsn: str) -> str:
 def _make_functions(router: Connection, shard: Connection) -> None:
     for statement in statements(router, shard):
         router.execute(statement.encode())
-
-
-def _value(cursor: psycopg.Cursor[Any]) -> Any:
-    row = cursor.fetchone()
-    return row and row[0]

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
+from functools import partial
 from time import monotonic
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -24,7 +25,15 @@ from pgrecall.connection.connecting import connect
 from pgrecall.console import explain, html
 from pgrecall.doctor import checks, queries
 from pgrecall.errors import RecallError
-from pgrecall.evaluation import Judged, evaluate, judged_questions, trec_questions, tune
+from pgrecall.evaluation import (
+    Evaluation,
+    Judged,
+    Tuning,
+    evaluate,
+    judged_questions,
+    trec_questions,
+    tune,
+)
 from pgrecall.extraction import FACTS_SCHEMA
 from pgrecall.inference.embedders import (
     DEFAULT_EMBEDDER,
@@ -33,7 +42,7 @@ from pgrecall.inference.embedders import (
     SentenceTransformerEmbedder,
 )
 from pgrecall.inference.interfaces import Embedder
-from pgrecall.rows import BulkRetention, Degradation, Maintained, Retention
+from pgrecall.rows import BulkRetention, Maintained, Retention
 from pgrecall.server import resolve_dsn, schema
 from pgrecall.wording import own_command
 
@@ -167,17 +176,14 @@ def _retain_file(options: SimpleNamespace, console: Console, *, is_messages: boo
     with (
         lines.counted() as total,
         Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
-        render.progress_bar(render.make_console(stderr=True)) as progress,
+        render.progress_bar() as progress,
     ):
         if total == 0:
             return fail(f"there is nothing in {options.file}", "It has one JSON object a line.")
         if options.create:
             recall.create_bank(options.bank, exist_ok=True)
         task = progress.add_task("retaining", total=total)
-
-        def advance(count: int) -> None:
-            progress.advance(task, count)
-
+        advance = partial(progress.advance, task)
         try:
             if is_messages:
                 done = recall.retain_many_messages(options.bank, lines, progress=advance)
@@ -231,7 +237,7 @@ def _retain_bulk(options: SimpleNamespace, console: Console) -> int:
     with (
         ExitStack() as stack,
         Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
-        render.progress_bar(render.make_console(stderr=True)) as progress,
+        render.progress_bar() as progress,
     ):
         if options.create:
             recall.create_bank(options.bank, exist_ok=True)
@@ -327,7 +333,7 @@ def measure(options: SimpleNamespace, console: Console) -> int:
     """Measure answers to questions with known answers."""
     with (
         Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
-        render.progress_bar(render.make_console(stderr=True)) as progress,
+        render.progress_bar() as progress,
     ):
         questions = _judged(options)
         task = progress.add_task("asking", total=sum(1 for q in questions if q.relevant))
@@ -338,14 +344,14 @@ def measure(options: SimpleNamespace, console: Console) -> int:
             k=options.k,
             by=options.by,
             rerank=options.rerank,
-            progress=lambda n: progress.advance(task, n),
+            progress=partial(progress.advance, task),
         )
     if options.json:
         print_json(console, found)
         return 0
     console.print(render.evaluation_table(found))
     console.print(render.verdict(found))
-    _print_notes(console, found.left_out, found.unknown_ids, found.by, found.degradations)
+    _print_notes(console, found)
     return 0
 
 
@@ -353,7 +359,7 @@ def tune_bank(options: SimpleNamespace, console: Console) -> int:
     """Search for a better ranking of a bank."""
     with Recall.connect(options.dsn, embedder=embedder_of(options)) as recall:
         questions = _judged(options)
-        with render.progress_bar(render.make_console(stderr=True)) as progress:
+        with render.progress_bar() as progress:
             total = sum(1 for q in questions if q.relevant) * (1 + options.rerank)
             task = progress.add_task("asking", total=total)
             found = tune(
@@ -364,7 +370,7 @@ def tune_bank(options: SimpleNamespace, console: Console) -> int:
                 folds=options.folds,
                 budget=options.budget,
                 rerank=options.rerank,
-                progress=lambda n: progress.advance(task, n),
+                progress=partial(progress.advance, task),
             )
         is_applied = options.apply and (found.is_gain or options.force)
         if is_applied:
@@ -382,7 +388,7 @@ def tune_bank(options: SimpleNamespace, console: Console) -> int:
             console.print(
                 f"Reranked, with boosts {boosts} in each recall; banks do not store them."
             )
-        _print_notes(console, found.left_out, found.unknown_ids, found.by, found.degradations)
+        _print_notes(console, found)
         if is_applied:
             console.print(f'These are now the defaults of bank "{options.bank}".', markup=False)
         elif not options.apply:
@@ -405,18 +411,13 @@ def _judged(options: SimpleNamespace) -> list[Judged]:
         raise lines.located(error) from error
 
 
-def _print_notes(
-    console: Console,
-    left_out: int,
-    unknown_ids: Sequence[str],
-    by: str,
-    degradations: Sequence[Degradation],
-) -> None:
-    if left_out:
-        console.print(f"{left_out:,} questions were skipped, since nothing is relevant to them.")
-    if unknown_ids:
-        console.print(render.unknown(unknown_ids, by), style="yellow", markup=False)
-    for degradation in degradations:
+def _print_notes(console: Console, found: Evaluation | Tuning) -> None:
+    if found.left_out:
+        skipped = f"{found.left_out:,} questions were skipped"
+        console.print(f"{skipped}, since nothing is relevant to them.")
+    if found.unknown_ids:
+        console.print(render.unknown(found.unknown_ids, found.by), style="yellow", markup=False)
+    for degradation in found.degradations:
         console.print(render.left_out(degradation), style="dim", markup=False)
 
 
@@ -424,7 +425,7 @@ def link(options: SimpleNamespace, console: Console) -> int:
     """Write deferred links."""
     with (
         Recall.connect(options.dsn, embedder=None) as recall,
-        render.progress_bar(render.make_console(stderr=True)) as progress,
+        render.progress_bar() as progress,
     ):
         task = progress.add_task("linking", total=recall.pending_links(options.bank))
         linked = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pgrecall.client import Recall
@@ -9,6 +10,8 @@ from pgrecall.command import indexes, render
 from pgrecall.errors import ReembedRefused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from pgrecall.inference.interfaces import Embedder
@@ -48,11 +51,12 @@ def change_model(
                     hint="Add --lossy to drop them. Their facts stay and can be found by their own"
                     " text.",
                 )
+            fill = partial(_fill, recall, bank, embedder, console, batch_size, rate)
             try:
-                _fill(recall, bank, embedder, console, batch_size, rate)
+                fill()
                 indexes.apply(dsn, recall, bank, console)
                 _check(recall, bank, console, least_recall)
-                _switch(recall, bank, embedder, console, batch_size, rate, is_lossy=is_lossy)
+                _switch(recall, bank, fill, is_lossy=is_lossy)
             except ReembedRefused:
                 # Unless another session that does the same has switched the bank.
                 if recall.reembed_status(bank).model != embedder.model:
@@ -80,7 +84,7 @@ def _fill(
             embedder,
             batch_size=batch_size,
             rate=rate,
-            progress=lambda n: progress.advance(task, n),
+            progress=partial(progress.advance, task),
         )
 
 
@@ -100,16 +104,7 @@ def _check(recall: Recall, bank: str, console: Console, least_recall: float) -> 
             )
 
 
-def _switch(
-    recall: Recall,
-    bank: str,
-    embedder: Embedder,
-    console: Console,
-    batch_size: int,
-    rate: float | None,
-    *,
-    is_lossy: bool,
-) -> None:
+def _switch(recall: Recall, bank: str, fill: Callable[[], None], *, is_lossy: bool) -> None:
     """Switch the bank's model; embed facts that writers stored with the old model meanwhile."""
     for last in (False,) * _TRIES + (True,):
         try:
@@ -117,7 +112,7 @@ def _switch(
         except ReembedRefused:
             if last or not recall.reembed_status(bank).pending:
                 raise
-            _fill(recall, bank, embedder, console, batch_size, rate)
+            fill()
         else:
             return
 

@@ -64,14 +64,14 @@ def make_console(*, stderr: bool = False) -> Console:
     return console
 
 
-def progress_bar(console: Console) -> Progress:
-    """Return a progress bar."""
+def progress_bar(console: Console | None = None) -> Progress:
+    """Return a progress bar; on standard error unless another console is given."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         TimeRemainingColumn(compact=True),
-        console=console,
+        console=console or make_console(stderr=True),
     )
 
 
@@ -454,20 +454,30 @@ def _jsonable(value: object, name: str = "") -> object:
     return value
 
 
+_NUMBERS = frozenset(
+    {
+        "",
+        "rows",
+        "ms",
+        "best score",
+        "counted",
+        "waiting",
+        "words each",
+        "vocabulary",
+        "memories",
+        "messages",
+        "entities",
+        "questions",
+    }
+)
+
+
 def _table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for column in columns:
-        is_number = column in ("", "rows", "ms", "best score", "counted", "waiting")
-        is_number = is_number or column in (
-            "memories",
-            "messages",
-            "entities",
-            "vocabulary",
-            "questions",
-        )
         table.add_column(
             column,
-            justify="right" if is_number or column == "words each" else "left",
+            justify="right" if column in _NUMBERS else "left",
             no_wrap=column not in ("answer", "found by", "reason", "key or source", "ended"),
         )
     return table

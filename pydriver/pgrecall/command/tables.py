@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 from rich.console import Console
@@ -41,14 +42,12 @@ def sync(options: SimpleNamespace, console: Console) -> int:
     done: dict[str, SyncedTable] = {}
     with (
         Recall.connect(options.dsn, embedder=None) as recall,
-        render.progress_bar(render.make_console(stderr=True)) as progress,
+        render.progress_bar() as progress,
     ):
         attached = recall.attached_tables(options.bank)
         rows = sum(table.table_rows or 0 for table in attached if table.status == "copying")
         task = progress.add_task("syncing", total=rows or None)
-
-        def advance(count: int) -> None:
-            progress.advance(task, count)
+        advance = partial(progress.advance, task)
 
         def step() -> None:
             for table in recall.sync_table(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import BinaryIO
@@ -33,13 +34,11 @@ def embed(options: SimpleNamespace, console: Console) -> int:
     again = options.again
     with (
         Recall.connect(options.dsn, embedder=embedder_of(options)) as recall,
-        render.progress_bar(render.make_console(stderr=True)) as progress,
+        render.progress_bar() as progress,
     ):
         recall.bank_options(options.bank)  # there is such a bank, and a server to wait for
         task = progress.add_task("embedding", total=None)
-
-        def advance(count: int) -> None:
-            progress.advance(task, count)
+        advance = partial(progress.advance, task)
 
         def step() -> None:
             nonlocal done, from_id, again
@@ -85,11 +84,9 @@ def import_all(options: SimpleNamespace, console: Console) -> int:
     """Import facts from a file or another store, or the rows of an export."""
     with ExitStack() as stack:
         recall = stack.enter_context(Recall.connect(options.dsn, embedder=embedder_of(options)))
-        progress = stack.enter_context(render.progress_bar(render.make_console(stderr=True)))
+        progress = stack.enter_context(render.progress_bar())
         task = progress.add_task("importing", total=None)
-
-        def advance(count: int) -> None:
-            progress.advance(task, count)
+        advance = partial(progress.advance, task)
 
         if options.origin in SOURCES:
             source = Source(

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import scalar_row
 
 from pgrecall._version import __version__
 from pgrecall.connection.deadlines import disconnected_after
@@ -63,6 +64,12 @@ def named_dsn(dsn: str) -> str:
 def connect(dsn: str, *, autocommit: bool = False) -> psycopg.Connection[Any]:
     """Connect in UTF-8, whatever PGCLIENTENCODING and the database say."""
     return psycopg.connect(dsn, autocommit=autocommit, client_encoding="UTF8")
+
+
+def value_of(connection: psycopg.Connection[Any], query: str, *arguments: object) -> Any:
+    """Return the first column of the first row of a query; None without a row."""
+    with connection.cursor(row_factory=scalar_row) as cursor:
+        return cursor.execute(query.encode(), arguments or None).fetchone()
 
 
 def limited_dsn(dsn: str, seconds: float) -> str:

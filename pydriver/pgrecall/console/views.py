@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta, timezone
+from itertools import accumulate
 from typing import Any
 from urllib.parse import urlencode
 
@@ -94,6 +95,11 @@ class Asked:
         return found
 
     @property
+    def id(self) -> int:
+        """The key of the fact or entity that the page is about; 0 if it is missing."""
+        return self.whole("id") or 0
+
+    @property
     def bank(self) -> str:
         """The bank that the page is about."""
         # Not stripped, since names of banks may have spaces.
@@ -135,11 +141,16 @@ class Asked:
             )
         return read if read.tzinfo else read.replace(tzinfo=timezone.utc)
 
+    def end_of(self, name: str) -> datetime | None:
+        """Return a time, or the end of a day."""
+        found = self.moment(name)
+        if found is not None and found.hour == found.minute == 0:
+            found += timedelta(days=1)
+        return found
+
     def during(self) -> Period | None:
         """Return the period from since to the end of until."""
-        since, until = self.moment("since"), self.moment("until")
-        if until is not None and until.hour == until.minute == 0:
-            until += timedelta(days=1)
+        since, until = self.moment("since"), self.end_of("until")
         return None if since is None and until is None else (since, until)
 
     def choice(self, name: str, among: Sequence[str]) -> str:
@@ -237,15 +248,14 @@ def facts(asked: Asked) -> Page:
 def fact(asked: Asked) -> Page:
     """Show one fact with everything that refers to it."""
     memory, name = asked.memory, asked.bank
-    memory_id = asked.whole("id") or 0
-    found = memory.get(name, memory_id)
+    found = memory.get(name, asked.id)
     return Page(
         "fact.html",
         {
             "fact": found,
-            "details": memory.memory_details(name, memory_id),
-            "history": memory.history(name, memory_id),
-            "neighbours": memory.neighbours(name, memory_id, top_k=30),
+            "details": memory.memory_details(name, asked.id),
+            "history": memory.history(name, asked.id),
+            "neighbours": memory.neighbours(name, asked.id, top_k=30),
             "now": datetime.now(timezone.utc),
         },
     )
@@ -276,13 +286,12 @@ def entities(asked: Asked) -> Page:
 
 def entity(asked: Asked) -> Page:
     """Show one entity."""
-    entity_id = asked.whole("id") or 0
-    found = asked.memory.list_entities(asked.bank, entity_ids=[entity_id])
+    found = asked.memory.list_entities(asked.bank, entity_ids=[asked.id])
     if not found:
         raise EntityNotFound(
-            f'bank "{asked.bank}" has no entity {entity_id}', hint="It may have been merged."
+            f'bank "{asked.bank}" has no entity {asked.id}', hint="It may have been merged."
         )
-    edges = asked.memory.neighbourhood(asked.bank, entity_id=entity_id)
+    edges = asked.memory.neighbourhood(asked.bank, entity_id=asked.id)
     mentioning = [edge for edge in edges if edge.from_kind == "memory"]
     return Page(
         "entity.html",
@@ -296,8 +305,8 @@ def entity(asked: Asked) -> Page:
 
 def graph(asked: Asked) -> Page:
     """Show the graph around an entity or a fact; by default, the entity with most facts."""
-    edges = _edges(asked)
     begin = _begin(asked)
+    edges = _edges(asked, begin)
     nodes = _nodes(edges)
     # The slider covers the time from the first fact to the last.
     times = _times(asked.memory.memory_counts(asked.bank, basis="said"))
@@ -316,7 +325,8 @@ def graph(asked: Asked) -> Page:
 
 def graph_elements(asked: Asked) -> object:
     """Return the graph for Cytoscape.js; keys are text, since JavaScript rounds large numbers."""
-    begin, edges = _begin(asked), _edges(asked)
+    begin = _begin(asked)
+    edges = _edges(asked, begin)
     return {
         "nodes": [
             {
@@ -397,20 +407,16 @@ def _begin(asked: Asked) -> tuple[str, int] | None:
     return ("entity", largest[0].entity_id) if largest else None
 
 
-def _edges(asked: Asked) -> list[GraphEdge]:
-    begin = _begin(asked)
+def _edges(asked: Asked, begin: tuple[str, int] | None) -> list[GraphEdge]:
     if begin is None:
         return []
     kind, key = begin
-    until = asked.moment("as_of")
-    if until is not None and until.hour == until.minute == 0:
-        until += timedelta(days=1)
     return asked.memory.neighbourhood(
         asked.bank,
         entity_id=key if kind == "entity" else None,
         memory_id=key if kind == "memory" else None,
         hops=int(asked.choice("hops", ("1", "2", "3"))),
-        as_of=until,
+        as_of=asked.end_of("as_of"),
         top_k=200,
     )
 
@@ -646,8 +652,9 @@ def operations(asked: Asked) -> Page:
     found = memory.banks()
     pending = []
     for one in found[:ON_A_PAGE]:
-        waiting = sum(s.waiting for s in memory.bank_statistics(one.bank_id))
-        unweighed = [s.kind for s in memory.bank_statistics(one.bank_id) if not s.is_weighed]
+        statistics = memory.bank_statistics(one.bank_id)
+        waiting = sum(s.waiting for s in statistics)
+        unweighed = [s.kind for s in statistics if not s.is_weighed]
         pending.append((one.bank_id, waiting, unweighed, memory.pending_links(one.bank_id)))
     return Page(
         "operations.html",
@@ -671,23 +678,21 @@ def health(asked: Asked) -> Page:
 
 def end(asked: Asked) -> Moved:
     """End a fact, and optionally name the one that replaces it."""
-    asked.write().supersede(
-        asked.bank, asked.whole("id") or 0, superseded_by=asked.whole("superseded_by")
-    )
+    asked.write().supersede(asked.bank, asked.id, superseded_by=asked.whole("superseded_by"))
     return _fact_page(asked)
 
 
 def undo(asked: Asked) -> Moved:
     """Undo the last correction of a fact."""
-    asked.write().unsupersede(asked.bank, asked.whole("id") or 0)
+    asked.write().unsupersede(asked.bank, asked.id)
     return _fact_page(asked)
 
 
 def merge(asked: Asked) -> Moved:
     """Merge an entity into another."""
     other = asked.whole("other")
-    asked.write().merge_entities(asked.bank, asked.whole("id") or 0, [other] if other else [])
-    return _entity_page(asked, asked.whole("id") or 0)
+    asked.write().merge_entities(asked.bank, asked.id, [other] if other else [])
+    return _entity_page(asked, asked.id)
 
 
 def split(asked: Asked) -> Moved:
@@ -695,20 +700,18 @@ def split(asked: Asked) -> Moved:
     chosen = [
         int(name[2:]) for name in asked.form if name.startswith("m-") and name[2:].isdecimal()
     ]
-    new = asked.write().split_entity(
-        asked.bank, asked.whole("id") or 0, chosen, asked.needed("name")
-    )
+    new = asked.write().split_entity(asked.bank, asked.id, chosen, asked.needed("name"))
     return _entity_page(asked, new)
 
 
 def rename(asked: Asked) -> Moved:
     """Rename an entity."""
-    asked.write().rename_entity(asked.bank, asked.whole("id") or 0, asked.needed("name"))
-    return _entity_page(asked, asked.whole("id") or 0)
+    asked.write().rename_entity(asked.bank, asked.id, asked.needed("name"))
+    return _entity_page(asked, asked.id)
 
 
 def _fact_page(asked: Asked) -> Moved:
-    return Moved(f"/fact?{_query(bank=asked.bank, id=asked.whole('id'))}")
+    return Moved(f"/fact?{_query(bank=asked.bank, id=asked.id)}")
 
 
 def _entity_page(asked: Asked, entity_id: int) -> Moved:
@@ -740,7 +743,7 @@ def _plot(counts: Sequence[MemoryCount], *, is_sum: bool = False) -> dict[str, o
     for kind in kinds:
         values = [by_kind[kind].get(time, 0) for time in times]
         if is_sum:
-            values = [sum(values[: n + 1]) for n in range(len(values))]
+            values = list(accumulate(values))
         series.append({"name": kind, "values": values})
     return {"times": [time.timestamp() for time in times], "series": series, "is_sum": is_sum}
 

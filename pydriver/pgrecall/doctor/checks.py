@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -72,7 +72,7 @@ def examine_connected(connection: Connection) -> list[Finding]:
         return findings
     expected = installed_by(schema.script(build.install_name(__version__)))
     tables = recall._run(queries.tables())
-    gone = _columns(recall, expected, tables)
+    gone = [*_columns(recall, expected, tables)]
     findings += gone
     if findings[1].status == "bad":
         return findings
@@ -138,32 +138,26 @@ def _pgrecall(connection: Connection) -> Finding:
     return Finding("good", "pgrecall", f"{installed}, as this package")
 
 
-def _locale(recall: Recall) -> list[Finding]:
-    findings = []
+def _locale(recall: Recall) -> Iterator[Finding]:
     if not recall._run(queries.knows_letters()):
-        findings.append(
-            Finding(
-                "warning",
-                "locale",
-                "knows no letters but a to z: names and words with others are cut,"
-                " joined or refused",
-                "Use a database of another locale, and retain such facts there anew:"
-                " create database memory locale 'C.UTF-8' template template0;",
-            )
+        yield Finding(
+            "warning",
+            "locale",
+            "knows no letters but a to z: names and words with others are cut,"
+            " joined or refused",
+            "Use a database of another locale, and retain such facts there anew:"
+            " create database memory locale 'C.UTF-8' template template0;",
         )
     versions = recall._run(queries.collation_versions())
     if versions is not None:
         database, former, current = versions
-        findings.append(
-            Finding(
-                "warning",
-                "locale",
-                f"of version {former}, now {current}: indexes of texts may miss rows",
-                f"Run: reindex database {database};"
-                f" alter database {database} refresh collation version;",
-            )
+        yield Finding(
+            "warning",
+            "locale",
+            f"of version {former}, now {current}: indexes of texts may miss rows",
+            f"Run: reindex database {database};"
+            f" alter database {database} refresh collation version;",
         )
-    return findings
 
 
 def _embedder() -> Finding:
@@ -190,7 +184,7 @@ def _reranker() -> Finding:
     )
 
 
-def _vector_schema(recall: Recall) -> list[Finding]:
+def _vector_schema(recall: Recall) -> Iterator[Finding]:
     """Look for roles that can create functions on our search path.
 
     A function in the schema of pgvector whose arguments match a call better than those of the one
@@ -203,48 +197,43 @@ def _vector_schema(recall: Recall) -> list[Finding]:
     if members:  # by membership in its owner, which no revoke takes from them
         advice.append(f"alter schema {schema_name} owner to {owner};")
     if not advice:
-        return []
-    return [
-        Finding(
-            "bad" if "public" in creators else "warning",
-            "pgvector",
-            f'its schema "{schema_name}" lets others create functions there, which pgrecall could'
-            f" call: {', '.join([*creators, *members])}",
-            f"Run: {' '.join(advice)}",
-        )
-    ]
+        return
+    yield Finding(
+        "bad" if "public" in creators else "warning",
+        "pgvector",
+        f'its schema "{schema_name}" lets others create functions there, which pgrecall could'
+        f" call: {', '.join([*creators, *members])}",
+        f"Run: {' '.join(advice)}",
+    )
 
 
-def _row_security(recall: Recall) -> list[Finding]:
+def _row_security(recall: Recall) -> Iterator[Finding]:
     """Look for roles that can read each other's banks."""
     owner = recall._run(queries.stray_searcher())
-    stray = [
-        Finding(
+    if owner is not None:
+        yield Finding(
             "bad",
             "row security",
             f'the function of the searcher belongs to "{owner}", as after a restore without the'
             " roles: it answers nobody, and recalls under row security take long",
             f"Run: {_create_roles(recall)}",
         )
-    ]
-    findings = [] if owner is None else stray
     tables, roles, is_fenced = recall._run(queries.open_tables())
     if not tables:
-        return findings or ([Finding("good", "row security", "on")] if is_fenced else [])
+        if is_fenced and owner is None:
+            yield Finding("good", "row security", "on")
+        return
     if not is_fenced and len(recall.banks()) < 2:
-        return findings
+        return
     shown = ", ".join(tables[:3]) + (", ..." if len(tables) > 3 else "")
-    return [
-        *findings,
-        Finding(
-            "bad",
-            "row security",
-            f"missing from {len(tables)} tables ({shown}), so that these roles reach every bank:"
-            f" {', '.join(roles)}",
-            "Run: select pgrecall.enable_row_security(); a role that is meant to see every bank:"
-            " alter role NAME bypassrls;",
-        ),
-    ]
+    yield Finding(
+        "bad",
+        "row security",
+        f"missing from {len(tables)} tables ({shown}), so that these roles reach every bank:"
+        f" {', '.join(roles)}",
+        "Run: select pgrecall.enable_row_security(); a role that is meant to see every bank:"
+        " alter role NAME bypassrls;",
+    )
 
 
 def _create_roles(recall: Recall) -> str:
@@ -255,19 +244,16 @@ def _create_roles(recall: Recall) -> str:
     return f"select pgrecall.create_roles({_literal(prefix)});"
 
 
-def _sessions(recall: Recall) -> list[Finding]:
+def _sessions(recall: Recall) -> Iterator[Finding]:
     """Check the number of connections, and look for sessions that block others."""
     taken, most, idle, waiting = recall._run(queries.sessions(_STUCK_SECONDS))
-    findings = []
     if taken >= _CROWDED * most:
-        findings.append(
-            Finding(
-                "warning",
-                "connections",
-                f"{taken} of {most} are used",
-                "Share them: Recall.connect(pool_size=4) in each process, or PgBouncer; or raise"
-                " max_connections.",
-            )
+        yield Finding(
+            "warning",
+            "connections",
+            f"{taken} of {most} are used",
+            "Share them: Recall.connect(pool_size=4) in each process, or PgBouncer; or raise"
+            " max_connections.",
         )
     since = f"for {_STUCK_SECONDS / 60:.0f} minutes"
     for pids, problem, advice in (
@@ -276,18 +262,15 @@ def _sessions(recall: Recall) -> list[Finding]:
     ):
         if pids:
             listed = ", ".join(map(str, pids))
-            findings.append(
-                Finding(
-                    "warning",
-                    "sessions",
-                    f"{problem} {since} or longer: {listed}",
-                    f"End them: select pg_terminate_backend({pids[0]}); {advice.format(pids[0])}.",
-                )
+            yield Finding(
+                "warning",
+                "sessions",
+                f"{problem} {since} or longer: {listed}",
+                f"End them: select pg_terminate_backend({pids[0]}); {advice.format(pids[0])}.",
             )
-    return findings
 
 
-def _columns(recall: Recall, expected: Installed, tables: Mapping[str, Table]) -> list[Finding]:
+def _columns(recall: Recall, expected: Installed, tables: Mapping[str, Table]) -> Iterator[Finding]:
     """Look for columns that were dropped, as by ``drop extension vector cascade``."""
     there = recall._run(queries.columns())
     gone = [
@@ -297,15 +280,13 @@ def _columns(recall: Recall, expected: Installed, tables: Mapping[str, Table]) -
         if table in tables and (table, column) not in there
     ]
     if not gone:
-        return []
-    return [
-        Finding(
-            "bad",
-            "columns",
-            f"missing, with what they held: {', '.join(gone)}",
-            "Restore a backup into an empty database: nothing else brings them back.",
-        )
-    ]
+        return
+    yield Finding(
+        "bad",
+        "columns",
+        f"missing, with what they held: {', '.join(gone)}",
+        "Restore a backup into an empty database: nothing else brings them back.",
+    )
 
 
 def _missing(
@@ -401,10 +382,11 @@ def _missing(
     return findings
 
 
-def _stray_rows(recall: Recall, expected: Installed, tables: Mapping[str, Table]) -> list[Finding]:
+def _stray_rows(
+    recall: Recall, expected: Installed, tables: Mapping[str, Table]
+) -> Iterator[Finding]:
     """Look for rows that refer to no row, which foreign keys allow where triggers were disabled."""
     readable = {name for name, table in tables.items() if table.is_readable}
-    findings = []
     for one in expected.constraints:
         if one.reference is None or not {one.table, one.reference[1]} <= readable:
             continue
@@ -419,99 +401,81 @@ def _stray_rows(recall: Recall, expected: Installed, tables: Mapping[str, Table]
         )
         strays = recall._run(queries.count(rows))
         if strays:
-            findings.append(
-                Finding(
-                    "bad",
-                    "rows",
-                    f"{strays:,} of {one.table} belong to no row of {other}",
-                    f"Restore the table {other} from the same dump. See which:"
-                    f" select x.* from {rows};",
-                )
+            yield Finding(
+                "bad",
+                "rows",
+                f"{strays:,} of {one.table} belong to no row of {other}",
+                f"Restore the table {other} from the same dump. See which: select x.* from {rows};",
             )
-    return findings
 
 
-def _sequences(recall: Recall) -> list[Finding]:
+def _sequences(recall: Recall) -> Iterator[Finding]:
     """Look for sequences that would give out ids which are in use."""
-    findings = []
     for statement in recall._run(queries.sequences()):
         name, last, greatest = recall._run(queries.sequence_state(statement))
         if greatest is not None and last < greatest:
-            findings.append(
-                Finding(
-                    "bad",
-                    "ids",
-                    f"{name} is at {last:,}, below the greatest id, {greatest:,}",
-                    f"Run: select setval({_literal(name)}, {greatest});",
-                )
+            yield Finding(
+                "bad",
+                "ids",
+                f"{name} is at {last:,}, below the greatest id, {greatest:,}",
+                f"Run: select setval({_literal(name)}, {greatest});",
             )
-    return findings
 
 
-def _orphans(recall: Recall, bank: Bank, counted: Mapping[str, int]) -> list[Finding]:
+def _orphans(recall: Recall, bank: Bank, counted: Mapping[str, int]) -> Iterator[Finding]:
     """Look for memories without their counterparts, as after a restore of single tables."""
     bare = recall._run(queries.without_embedding(bank.bank_id))
-    findings = []
-
-    def add(status: str, found: str, advice: str) -> None:
-        findings.append(Finding(status, f'bank "{bank.bank_id}"', found, advice))
-
+    about = f'bank "{bank.bank_id}"'
     if bank.embedding_dimensions is not None and bare:
-        add(
+        yield Finding(
             "bad" if bare == bank.memories else "warning",
+            about,
             f"{bare:,} of {bank.memories:,} memories have no embedding and are found only by words",
             f"Run: {own_command('embed', bank.bank_id)}; or restore the table pgrecall.embedding.",
         )
     for kind, documents in (("memory", bank.memories), ("message", bank.messages)):
         if documents and not counted.get(kind):
-            add(
+            yield Finding(
                 "bad",
+                about,
                 f"there are no statistics for {documents:,} {kind} texts: keyword search fails",
                 "Run: select"
                 f" pgrecall.refresh_statistics({_literal(bank.bank_id)}, is_full => true);",
             )
-    return findings
 
 
-def _tables(recall: Recall) -> list[Finding]:
+def _tables(recall: Recall) -> Iterator[Finding]:
     unknown = recall._run(queries.unanalysed_tables())
-    if not unknown:
-        return []
-    names = ", ".join(unknown)
-    return [Finding("warning", "statistics", f"never analysed: {names}", f"Run: analyze {names};")]
+    if unknown:
+        names = ", ".join(unknown)
+        yield Finding("warning", "statistics", f"never analysed: {names}", f"Run: analyze {names};")
 
 
-def _vector_memory(recall: Recall) -> list[Finding]:
+def _vector_memory(recall: Recall) -> Iterator[Finding]:
     indexes, memory = recall._run(queries.vector_index_memory())
     if indexes <= memory:
-        return []
-    return [
-        Finding(
-            "warning",
-            "memory",
-            f"vector indexes take {size(indexes)}, more than shared_buffers, {size(memory)}",
-            "Raise shared_buffers, to a quarter of the machine's memory; or let large banks search"
-            """ by less: select pgrecall.configure_bank(BANK, '{"vector_search": "binary"}');""",
-        )
-    ]
+        return
+    yield Finding(
+        "warning",
+        "memory",
+        f"vector indexes take {size(indexes)}, more than shared_buffers, {size(memory)}",
+        "Raise shared_buffers, to a quarter of the machine's memory; or let large banks search"
+        """ by less: select pgrecall.configure_bank(BANK, '{"vector_search": "binary"}');""",
+    )
 
 
-def _indexes(recall: Recall) -> list[Finding]:
-    findings = []
+def _indexes(recall: Recall) -> Iterator[Finding]:
     owner = recall._run(queries.other_owner())
     run = "Run: pgrecall index --apply" + (f', as "{owner}", who owns the tables' if owner else "")
     for bank, steps in groupby(recall.index_plan(), key=lambda step: step.bank_id):
         due = list(steps)
         reasons = "; ".join(dict.fromkeys(step.reason for step in due))
-        findings.append(
-            Finding(
-                "warning",
-                "a dropped bank" if bank is None else f'bank "{bank}"',
-                f"{len(due)} statements for its vector indexes are due: {reasons}",
-                run,
-            )
+        yield Finding(
+            "warning",
+            "a dropped bank" if bank is None else f'bank "{bank}"',
+            f"{len(due)} statements for its vector indexes are due: {reasons}",
+            run,
         )
-    return findings
 
 
 def _index_recall(recall: Recall, bank: str) -> list[Finding]:
@@ -529,75 +493,64 @@ def _index_recall(recall: Recall, bank: str) -> list[Finding]:
     ]
 
 
-def _language(recall: Recall, bank: str) -> list[Finding]:
+def _language(recall: Recall, bank: str) -> Iterator[Finding]:
     """Look for a bank whose words are stemmed by nothing, or in another language than its texts."""
     lost = recall._run(queries.lost_configuration(bank))
     if lost is not None:
         values = f"{_literal(bank)}, {_literal(json.dumps({'text_search_config': 'english'}))}"
-        return [
-            Finding(
-                "bad",
-                f'bank "{bank}"',
-                f'its text search configuration "{lost}" does not exist',
-                f"Create it again, or choose another: select pgrecall.configure_bank({values});",
-            )
-        ]
+        yield Finding(
+            "bad",
+            f'bank "{bank}"',
+            f'its text search configuration "{lost}" does not exist',
+            f"Create it again, or choose another: select pgrecall.configure_bank({values});",
+        )
+        return
     better = recall._run(queries.better_configuration(bank))
     if better is None:
-        return []
+        return
     own, other, share, other_share = better
     values = f"{_literal(bank)}, {_literal(json.dumps({'text_search_config': other}))}"
-    return [
-        Finding(
-            "warning",
-            f'bank "{bank}"',
-            f"its words are read as {own}, which knows {share:.0%} of them as stop words;"
-            f" {other} knows {other_share:.0%}",
-            f"If its texts are in that language, run: select pgrecall.configure_bank({values});",
-        )
-    ]
+    yield Finding(
+        "warning",
+        f'bank "{bank}"',
+        f"its words are read as {own}, which knows {share:.0%} of them as stop words;"
+        f" {other} knows {other_share:.0%}",
+        f"If its texts are in that language, run: select pgrecall.configure_bank({values});",
+    )
 
 
-def _reembedding(recall: Recall, bank: str) -> list[Finding]:
+def _reembedding(recall: Recall, bank: str) -> Iterator[Finding]:
     state = recall.reembed_status(bank)
     about = f'bank "{bank}"'
     if state.next_model is not None:
-        return [
-            Finding(
-                "warning",
-                about,
-                f'being re-embedded with "{state.next_model}":'
-                f" {state.pending:,} of {state.vectors:,} embeddings to go",
-                f"Go on with: {own_command('reembed', bank, '--model', state.next_model)}; or"
-                f" give up with: {own_command('reembed', bank, '--cancel')}",
-            )
-        ]
-    if state.previous_model is not None or state.leftover:
-        return [
-            Finding(
-                "warning",
-                about,
-                f"{state.leftover:,} memories still have embeddings of another model than"
-                f' "{state.model or ""}"',
-                f"Call until it returns 0: select pgrecall.reembed_clean({_literal(bank)});",
-            )
-        ]
-    if any(state.model == earlier.model for earlier in earlier_embedders(DEFAULT_EMBEDDER)):
+        yield Finding(
+            "warning",
+            about,
+            f'being re-embedded with "{state.next_model}":'
+            f" {state.pending:,} of {state.vectors:,} embeddings to go",
+            f"Go on with: {own_command('reembed', bank, '--model', state.next_model)}; or"
+            f" give up with: {own_command('reembed', bank, '--cancel')}",
+        )
+    elif state.previous_model is not None or state.leftover:
+        yield Finding(
+            "warning",
+            about,
+            f"{state.leftover:,} memories still have embeddings of another model than"
+            f' "{state.model or ""}"',
+            f"Call until it returns 0: select pgrecall.reembed_clean({_literal(bank)});",
+        )
+    elif any(state.model == earlier.model for earlier in earlier_embedders(DEFAULT_EMBEDDER)):
         newer = DEFAULT_EMBEDDER.model
-        return [
-            Finding(
-                "good",
-                about,
-                f'embedded with "{state.model}"; the driver has "{newer}", which finds more',
-                f"Run: {own_command('reembed', bank, '--model', newer)}",
-            )
-        ]
-    return []
+        yield Finding(
+            "good",
+            about,
+            f'embedded with "{state.model}"; the driver has "{newer}", which finds more',
+            f"Run: {own_command('reembed', bank, '--model', newer)}",
+        )
 
 
-def _attached(recall: Recall, bank: str) -> list[Finding]:
+def _attached(recall: Recall, bank: str) -> Iterator[Finding]:
     """Look for attached tables whose changes do not reach the bank."""
-    findings = []
     for table in recall.attached_tables(bank):
         if table.status == "broken":
             if not recall._run(queries.sees_all_rows(table.relation)):
@@ -606,17 +559,14 @@ def _attached(recall: Recall, bank: str) -> list[Finding]:
                 "Attach the table again, which reads all rows; or run:"
                 f" {own_command('detach', bank, table.relation)}"
             )
-            findings.append(Finding("bad", f'bank "{bank}"', str(table.problem), advice))
+            yield Finding("bad", f'bank "{bank}"', str(table.problem), advice)
         elif table.failed:
             found = f"{table.failed:,} rows of {table.relation} cannot be stored: {table.problem}"
-            findings.append(
-                Finding("warning", f'bank "{bank}"', found, "Change these rows, and sync again.")
-            )
-    return findings
+            advice = "Change these rows, and sync again."
+            yield Finding("warning", f'bank "{bank}"', found, advice)
 
 
-def _bank(recall: Recall, bank: Bank) -> list[Finding]:
-    findings = []
+def _bank(recall: Recall, bank: Bank) -> Iterator[Finding]:
     counted = recall.bank_statistics(bank.bank_id)
     waiting = sum(row.waiting for row in counted)
     documents = bank.memories + bank.messages
@@ -624,62 +574,59 @@ def _bank(recall: Recall, bank: Bank) -> list[Finding]:
     found = f"{bank.memories:,} memories, {bank.messages:,} messages, {waiting:,} not counted"
     if waiting * 5 > documents:
         advice = f"Run: select pgrecall.refresh_statistics({name});"
-        findings.append(Finding("warning", about, found, advice))
+        yield Finding("warning", about, found, advice)
     else:
-        findings.append(Finding("good", about, found))
+        yield Finding("good", about, found)
     if not all(row.is_weighed for row in counted):
         found = "the mean length of its texts differs from the one in its word weights"
         advice = f"Run: {own_command('maintain', bank.bank_id)}"
-        findings.append(Finding("warning", about, found, advice))
+        yield Finding("warning", about, found, advice)
     similarity = recall.vocabulary_drift(bank.bank_id)
     if similarity is not None and similarity < _LEAST_SIMILARITY:
-        findings.append(
-            Finding(
-                "warning",
-                about,
-                f"its frequent words have changed: similarity {similarity:.2f} to the snapshot",
-                "See whether text_search_config and the embedding model still fit what it"
-                " holds; then run:"
-                f" select pgrecall.refresh_statistics({name}, is_full => true);"
-                f" select pgrecall.snapshot_vocabulary({name});",
-            )
+        yield Finding(
+            "warning",
+            about,
+            f"its frequent words have changed: similarity {similarity:.2f} to the snapshot",
+            "See whether text_search_config and the embedding model still fit what it"
+            " holds; then run:"
+            f" select pgrecall.refresh_statistics({name}, is_full => true);"
+            f" select pgrecall.snapshot_vocabulary({name});",
         )
-    findings += _language(recall, bank.bank_id)
+    yield from _language(recall, bank.bank_id)
     unlinked = recall.pending_links(bank.bank_id)
     if unlinked:
         found = f"{unlinked:,} facts have no links yet: the graph does not reach them"
         advice = f"Run: {own_command('link', bank.bank_id)}"
-        findings.append(Finding("warning", about, found, advice))
-    findings += [*_reembedding(recall, bank.bank_id), *_attached(recall, bank.bank_id)]
-    findings += _orphans(
+        yield Finding("warning", about, found, advice)
+    yield from _reembedding(recall, bank.bank_id)
+    yield from _attached(recall, bank.bank_id)
+    yield from _orphans(
         recall, bank, {row.kind: row.document_count + row.waiting for row in counted}
     )
-    return findings
 
 
-def _banks(recall: Recall) -> list[Finding]:
+def _banks(recall: Recall) -> Iterator[Finding]:
     banks = recall.banks()
     if not banks:
         if recall._run(queries.is_fenced()):
             found = "row security shows this role none"
-            return [Finding("good", "banks", found, "Connect as a role that has banks.")]
-        advice = "Run: pgrecall bank create NAME, or pgrecall demo"
-        return [Finding("good", "banks", "none yet", advice)]
+            yield Finding("good", "banks", found, "Connect as a role that has banks.")
+        else:
+            advice = "Run: pgrecall bank create NAME, or pgrecall demo"
+            yield Finding("good", "banks", "none yet", advice)
     has_indexes = recall._run(queries.has_vector_indexes())
-    findings = []
     for bank in banks:
         # What its writers put into one bank must not keep others from being checked.
         try:
-            findings += _bank(recall, bank)
+            yield from _bank(recall, bank)
             if has_indexes:
-                findings += _index_recall(recall, bank.bank_id)
+                yield from _index_recall(recall, bank.bank_id)
         except psycopg.OperationalError:
             raise
         except (RecallError, psycopg.Error) as error:
             hint = error.hint if isinstance(error, RecallError) else error.diag.message_hint
             found = f"cannot be checked: {str(error).splitlines()[0]}"
-            findings.append(Finding("bad", f'bank "{bank.bank_id}"', found, hint))
-    return findings
+            yield Finding("bad", f'bank "{bank.bank_id}"', found, hint)
 
 
 def _literal(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from psycopg.rows import scalar_row, tuple_row
 
-from pgrecall.calls.call import Call
+from pgrecall.calls.call import Call, single
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +68,12 @@ def maintenance_memory() -> Call[Any, int]:
 
 def vector_index_memory() -> Call[Any, tuple[int, int]]:
     """Return the sizes of the vector indexes and of shared_buffers in bytes."""
-    return Call(
+    return _row(
         "select coalesce(sum(pg_catalog.pg_relation_size(c.oid)), 0)::bigint,"
         " pg_size_bytes(current_setting('shared_buffers'))"
         " from pg_catalog.pg_class c join pg_catalog.pg_am a on a.oid = c.relam"
         " where c.relnamespace::regnamespace::text in ('pgrecall', 'pgrecall_internal')"
-        " and c.relkind = 'i' and a.amname = 'hnsw'",
-        {},
-        tuple_row,
-        lambda rows: rows[0],
+        " and c.relkind = 'i' and a.amname = 'hnsw'"
     )
 
 
@@ -90,16 +87,13 @@ def open_tables() -> Call[Any, tuple[list[str], list[str], bool]]:
 
     Also return these roles, and whether any table is under row security.
     """
-    return Call(
+    return _row(
         "select coalesce(pg_catalog.array_agg(s.relation order by s.relation)"
         " filter (where s.status = 'open'), '{}'),"
         " array(select distinct r from pgrecall.row_security_status() x,"
         " pg_catalog.unnest(x.open_to) as r order by r),"
         " coalesce(bool_or(s.status in ('fenced', 'closed')), false)"
-        " from pgrecall.row_security_status() as s",
-        {},
-        tuple_row,
-        lambda rows: rows[0],
+        " from pgrecall.row_security_status() as s"
     )
 
 
@@ -130,7 +124,7 @@ def creators_in_vector_schema() -> Call[Any, tuple[str, str, list[str], list[str
     owner, as the owner of the database is of pg_database_owner. The caller and the owner of
     pgrecall are left out, with whoever has their rights.
     """
-    return Call(
+    return _row(
         "select n.nspname::text, pg_get_userbyid(o.nspowner)::text,"
         " array(select coalesce(r.rolname::text, 'public')"
         " from pg_catalog.aclexplode(n.nspacl) as a"
@@ -144,10 +138,7 @@ def creators_in_vector_schema() -> Call[Any, tuple[str, str, list[str], list[str
         " and not pg_has_role(r.oid, o.nspowner, 'usage') order by 1)"
         " from pg_catalog.pg_extension x"
         " join pg_catalog.pg_namespace n on n.oid = x.extnamespace"
-        " join pg_catalog.pg_namespace o on o.nspname = 'pgrecall' where x.extname = 'vector'",
-        {},
-        tuple_row,
-        lambda rows: rows[0],
+        " join pg_catalog.pg_namespace o on o.nspname = 'pgrecall' where x.extname = 'vector'"
     )
 
 
@@ -317,12 +308,10 @@ def disabled_triggers() -> Call[Any, list[str]]:
 
 def sees_all_rows(relation: str) -> Call[Any, bool]:
     """Return whether the caller could sync a table; true for one that is gone."""
-    return Call(
+    return _value(
         "select coalesce(has_table_privilege(t.id, 'select') and not row_security_active(t.id),"
         " true) from (select to_regclass(%(relation)s)) as t(id)",
-        {"relation": relation},
-        scalar_row,
-        lambda rows: rows[0],
+        relation=relation,
     )
 
 
@@ -407,18 +396,16 @@ def sequences() -> Call[Any, list[str]]:
 
 def sequence_state(statement: str) -> Call[Any, tuple[str, int, int | None]]:
     """Return what a statement of :func:`sequences` returns."""
-    return Call(statement.replace("%", "%%"), {}, tuple_row, lambda rows: rows[0])
+    return _row(statement.replace("%", "%%"))
 
 
 def without_embedding(bank: str) -> Call[Any, int]:
     """Count memories without an embedding."""
-    return Call(
+    return _value(
         "select count(*) from pgrecall.memory m where m.bank_id = %(bank)s"
         " and not exists (select from pgrecall.embedding e"
         " where e.bank_id = m.bank_id and e.memory_id = m.memory_id)",
-        {"bank": bank},
-        scalar_row,
-        lambda rows: rows[0],
+        bank=bank,
     )
 
 
@@ -428,7 +415,7 @@ def sessions(seconds: float) -> Call[Any, tuple[int, int, list[int], list[int]]]
     Also return the processes of this database that have been idle in a transaction, or waiting for
     a lock, for at least so many seconds; none if the caller may not see them.
     """
-    return Call(
+    return _row(
         "select count(*) filter (where a.backend_type = 'client backend'),"
         " current_setting('max_connections')::integer"
         " - current_setting('superuser_reserved_connections')::integer"
@@ -440,11 +427,13 @@ def sessions(seconds: float) -> Call[Any, tuple[int, int, list[int], list[int]]]
         " from pg_catalog.pg_stat_activity a cross join lateral"
         " (select a.datname = current_database() as is_here,"
         " clock_timestamp() - pg_catalog.make_interval(secs => %(seconds)s) as since) as s",
-        {"seconds": seconds},
-        tuple_row,
-        lambda rows: rows[0],
+        seconds=seconds,
     )
 
 
-def _value(sql: str) -> Call[Any, Any]:
-    return Call(sql, {}, scalar_row, lambda rows: rows[0])
+def _value(sql: str, **parameters: object) -> Call[Any, Any]:
+    return Call(sql, parameters, scalar_row, single)
+
+
+def _row(sql: str, **parameters: object) -> Call[Any, Any]:
+    return Call(sql, parameters, tuple_row, single)

@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import namedtuple_row
 
+from pgrecall.connection.connecting import value_of
 from pgrecall.errors import InstallError
 
 Connection = psycopg.Connection[Any]
@@ -148,13 +149,13 @@ class _Function(NamedTuple):
 
 def is_distributed(connection: Connection) -> bool:
     """Return whether the tables of pgrecall in this database are distributed by Citus."""
-    if not _value(connection, "select to_regclass('pg_catalog.pg_dist_partition') is not null"):
+    if not value_of(connection, "select to_regclass('pg_catalog.pg_dist_partition') is not null"):
         return False
     query = (
         "select exists (select from pg_dist_partition"
         " where logicalrelid = to_regclass('pgrecall.bank'))"
     )
-    return bool(_value(connection, query))
+    return bool(value_of(connection, query))
 
 
 def distribute(connection: Connection) -> None:
@@ -164,12 +165,12 @@ def distribute(connection: Connection) -> None:
         InstallError: the database does not have Citus, or is not its coordinator.
 
     """
-    if not _value(connection, "select to_regproc('citus_is_coordinator') is not null"):
+    if not value_of(connection, "select to_regproc('citus_is_coordinator') is not null"):
         raise InstallError(
             "this database does not have Citus",
             hint="Run on all nodes: create extension citus; and on one of them: citus_add_node().",
         )
-    if not _value(connection, "select citus_is_coordinator()"):
+    if not value_of(connection, "select citus_is_coordinator()"):
         raise InstallError(
             "this server is not the coordinator of Citus",
             hint="Connect to the coordinator and retry.",
@@ -184,7 +185,7 @@ def distribute(connection: Connection) -> None:
         connection.execute(f"alter function {one.name} immutable".encode())
     connection.execute(_NEXT_ID)
     connection.execute(_SHARD_BYTES)
-    indexed = str(_value(connection, _SIZE_OF))
+    indexed = str(value_of(connection, _SIZE_OF))
     connection.execute(
         indexed.replace("pg_relation_size(", "pgrecall_internal._shard_bytes(").encode()
     )
@@ -221,7 +222,7 @@ def raise_ids(connection: Connection) -> None:
     Each node has its own block of ids, and ids must rise within a bank. This is not part of the
     caller's transaction, since Citus uses its own connections.
     """
-    greatest = _value(connection, _GREATEST_ID)
+    greatest = value_of(connection, _GREATEST_ID)
     connection.execute(_RAISE_IDS.format(greatest=int(greatest)).encode())
 
 
@@ -301,8 +302,3 @@ def _ident(name: str) -> str:
 def _rows(connection: Connection, query: str) -> list[Any]:
     with connection.cursor(row_factory=namedtuple_row) as cursor:
         return cursor.execute(query.encode()).fetchall()
-
-
-def _value(connection: Connection, query: str) -> Any:
-    row = connection.execute(query.encode()).fetchone()
-    return row and row[0]

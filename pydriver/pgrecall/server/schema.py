@@ -16,9 +16,9 @@ from typing import Any, Literal
 import psycopg
 from psycopg import sql
 from psycopg.pq import TransactionStatus
-from psycopg.rows import scalar_row
 
 from pgrecall._version import __version__
+from pgrecall.connection.connecting import value_of
 from pgrecall.errors import InstallError, translated
 from pgrecall.server import build
 from pgrecall.server.build import Phase
@@ -122,17 +122,17 @@ def installed_version(connection: Connection) -> str | None:
 
     """
     refuse_router(connection)
-    owner = _scalar(connection, _LESSER_OWNER)
+    owner = value_of(connection, _LESSER_OWNER)
     if owner is not None:
         raise InstallError(
             f'schema "pgrecall" belongs to "{owner}", whose functions would run as superuser',
             hint=f'Connect as "{owner}"; or, if it is not yours: drop schema pgrecall cascade;',
         )
-    if not _scalar(connection, "select to_regprocedure('pgrecall.version()') is not null"):
+    if not value_of(connection, "select to_regprocedure('pgrecall.version()') is not null"):
         return None
-    version = str(_scalar(connection, "select pgrecall.version()"))
+    version = str(value_of(connection, "select pgrecall.version()"))
     has_internal = "select to_regnamespace('pgrecall_internal') is not null"
-    if version == __version__ and not _scalar(connection, has_internal):
+    if version == __version__ and not value_of(connection, has_internal):
         raise InstallError(
             'schema "pgrecall" is here without schema "pgrecall_internal"',
             hint="Restore a dump of both, as of: pg_dump -n 'pgrecall*', into another database.",
@@ -142,7 +142,7 @@ def installed_version(connection: Connection) -> str | None:
 
 def is_router(connection: Connection) -> bool:
     """Return whether the database is a router, whose shards hold the banks."""
-    return bool(_scalar(connection, "select to_regclass('pgrecall_router.shard') is not null"))
+    return bool(value_of(connection, "select to_regclass('pgrecall_router.shard') is not null"))
 
 
 def refuse_router(connection: Connection) -> None:
@@ -332,7 +332,7 @@ def _settings_kept(connection: Connection) -> Iterator[str]:
         "client_min_messages",
         "quote_all_identifiers",
     )
-    values = [_scalar(connection, "select pg_catalog.current_setting(%s)", name) for name in kept]
+    values = [value_of(connection, "select pg_catalog.current_setting(%s)", name) for name in kept]
     # In a SQL_ASCII database texts are bytes; the script refuses it.
     values = [value.decode() if isinstance(value, bytes) else value for value in values]
     yield values[0]
@@ -364,7 +364,7 @@ def _migrate(connection: Connection, path: str, *, citus: bool) -> MigrationResu
         connection.execute(text.encode())  # psycopg's types accept only literal strings
     elif not was_distributed:
         restored = _restore_functions(connection)
-    is_extension = _scalar(
+    is_extension = value_of(
         connection, "select exists (select from pg_extension where extname = 'pgrecall')"
     )
     if is_extension:
@@ -379,12 +379,12 @@ def _refuse_server(connection: Connection, before: str | None) -> None:
     if connection.info.server_version < 160000:
         raise InstallError(
             "PostgreSQL 16 or newer is needed, not "
-            + str(_scalar(connection, "select current_setting('server_version')")),
+            + str(value_of(connection, "select current_setting('server_version')")),
             hint="Upgrade the server first, by pg_upgrade or by dump and restore.",
         )
     if before is None:
         # The script checks this, too, where the server can read it.
-        encoding = _scalar(connection, "select current_setting('server_encoding')::bytea").decode()
+        encoding = value_of(connection, "select current_setting('server_encoding')::bytea").decode()
         if encoding != "UTF8":
             raise InstallError(
                 f'the encoding of database "{connection.info.dbname}" is {encoding}',
@@ -409,7 +409,7 @@ def missing_functions(connection: Connection) -> dict[str, list[str]]:
         " as x(name, schema_id, source_id) join pg_namespace n on n.oid = x.schema_id"
         " where n.nspname in ('pgrecall', 'pgrecall_internal')"
     )
-    there = set(_scalar(connection, query) or ())
+    there = set(value_of(connection, query) or ())
     functions = installed_by(script(build.install_name(__version__))).functions
     return {name: made for name, made in functions.items() if name not in there}
 
@@ -421,7 +421,7 @@ def _restore_functions(connection: Connection) -> tuple[str, ...]:
             "select pg_catalog.format('pg_catalog, %I, pg_temp', n.nspname) from pg_extension x"
             " join pg_namespace n on n.oid = x.extnamespace where x.extname = 'vector'"
         )
-        connection.execute(_SET, ["search_path", _scalar(connection, query)])
+        connection.execute(_SET, ["search_path", value_of(connection, query)])
         # Their bodies may name one another.
         connection.execute(_SET, ["check_function_bodies", "off"])
         try:
@@ -453,9 +453,9 @@ def _pending_script(before: str | None) -> str | None:
 
 
 def _has_vector(connection: Connection) -> bool:
-    if _scalar(connection, "select exists (select from pg_extension where extname = 'vector')"):
+    if value_of(connection, "select exists (select from pg_extension where extname = 'vector')"):
         return True
-    if not _scalar(
+    if not value_of(
         connection, "select exists (select from pg_available_extensions where name = 'vector')"
     ):
         raise InstallError(
@@ -491,7 +491,7 @@ def _update_extension(connection: Connection) -> None:
         " and p.target = %s and p.path is not null)"
     )
     has_files = "select exists (select from pg_available_extensions where name = 'pgrecall')"
-    if _scalar(connection, has_files) and _scalar(connection, is_there, __version__):
+    if value_of(connection, has_files) and value_of(connection, is_there, __version__):
         connection.execute(
             sql.SQL("alter extension pgrecall update to {}").format(sql.Literal(__version__))
         )
@@ -574,7 +574,7 @@ def _delta_parts(text: str) -> Iterator[tuple[Phase, str]]:
 def _table_of(connection: Connection, index: str, made: dict[str, str]) -> str | None:
     """Return the table of an index, which may be one that the upgrade makes."""
     query = "select indrelid::regclass::text from pg_index where indexrelid = to_regclass(%s)"
-    table = _scalar(connection, query, index)
+    table = value_of(connection, query, index)
     return str(table) if table else made.get(index.split(".")[-1])
 
 
@@ -586,7 +586,7 @@ def _bytes(connection: Connection, table: str) -> int:
         " select pg_table_size(g.relid) + coalesce((select sum(pg_table_size(i.inhrelid))"
         " from pg_inherits i where i.inhparent = g.relid), 0) from given g"
     )
-    size = _scalar(connection, query, table)
+    size = value_of(connection, query, table)
     return int(size or 0)
 
 
@@ -594,7 +594,7 @@ def _has_index(connection: Connection, statement: str) -> bool:
     """Return whether the index that a statement creates was created beforehand."""
     found = re.search(r"if not exists (\w+) on (pgrecall\w*)\.", statement)
     query = "select exists (select from pg_index where indexrelid = to_regclass(%s) and indisvalid)"
-    return found is not None and bool(_scalar(connection, query, f"{found[2]}.{found[1]}"))
+    return found is not None and bool(value_of(connection, query, f"{found[2]}.{found[1]}"))
 
 
 def _can_be_made(connection: Connection, statement: str) -> bool:
@@ -604,9 +604,4 @@ def _can_be_made(connection: Connection, statement: str) -> bool:
         "select exists (select from pg_proc where proname = %s"
         " and pronamespace = to_regnamespace(%s))"
     )
-    return all(_scalar(connection, query, name, schema) for schema, name in functions)
-
-
-def _scalar(connection: Connection, query: str, *arguments: str) -> Any:
-    with connection.cursor(row_factory=scalar_row) as cursor:
-        return cursor.execute(query.encode(), arguments or None).fetchone()
+    return all(value_of(connection, query, name, schema) for schema, name in functions)
