@@ -694,24 +694,6 @@ def test_what_doctor_says_can_be_run_whatever_the_name_of_a_bank(run: Run, datab
     assert {row["status"] for row in last} == {"good"}
 
 
-def test_doctor_checks_the_other_banks_where_one_cannot_be(run: Run, database: str) -> None:
-    with Recall.connect(database, embedder=None) as recall:
-        for bank in ("a", "b"):
-            recall.create_bank(bank)
-            recall.retain(bank, ["Ana leads Atlas."], link="deferred")
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(
-            "update pgrecall.bank set text_search_config = 'none' where bank_id = 'a'"
-        )
-
-    rows = json.loads(run("doctor", "--json")[1])
-
-    assert [row["found"] for row in rows if row["about"] == 'bank "a"'] == [
-        'cannot be checked: text search configuration "none" does not exist'
-    ]
-    assert any("no links yet" in row["found"] for row in rows if row["about"] == 'bank "b"')
-
-
 def test_doctor_names_a_text_search_configuration_that_is_gone(run: Run, database: str) -> None:
     with Recall.connect(database, embedder=None) as recall:
         recall.create_bank("gone")

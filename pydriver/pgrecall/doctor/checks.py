@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-import psycopg
 from psycopg.sql import Literal
 
 from pgrecall._version import __version__
@@ -143,8 +142,7 @@ def _locale(recall: Recall) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "locale",
-            "knows no letters but a to z: names and words with others are cut,"
-            " joined or refused",
+            "knows no letters but a to z: names and words with others are cut, joined or refused",
             "Use a database of another locale, and retain such facts there anew:"
             " create database memory locale 'C.UTF-8' template template0;",
         )
@@ -616,17 +614,9 @@ def _banks(recall: Recall) -> Iterator[Finding]:
             yield Finding("good", "banks", "none yet", advice)
     has_indexes = recall._run(queries.has_vector_indexes())
     for bank in banks:
-        # What its writers put into one bank must not keep others from being checked.
-        try:
-            yield from _bank(recall, bank)
-            if has_indexes:
-                yield from _index_recall(recall, bank.bank_id)
-        except psycopg.OperationalError:
-            raise
-        except (RecallError, psycopg.Error) as error:
-            hint = error.hint if isinstance(error, RecallError) else error.diag.message_hint
-            found = f"cannot be checked: {str(error).splitlines()[0]}"
-            yield Finding("bad", f'bank "{bank.bank_id}"', found, hint)
+        yield from _bank(recall, bank)
+        if has_indexes:
+            yield from _index_recall(recall, bank.bank_id)
 
 
 def _literal(text: str) -> str:
