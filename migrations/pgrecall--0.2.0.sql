@@ -1122,9 +1122,10 @@ comment on type pgrecall.arm_hit is
 'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
 '(larger is better), and named: how much the entities say that the query names and the memory '
 'mentions, or that a path begins at which leads to it: the confidence in each, a sixth of it '
-'where half of the facts mention it, half where an eighth or fewer do, summed, at most 1; null '
-'where there are none. via: the path that led there, as one text of ids in a JSON string, which '
-'hybrid_recall() resolves into the object that a row of its answer has; null where there is none. '
+'where half of the facts mention it, a third where a quarter or fewer do, summed, at most two '
+'thirds; null where there are none. via: the path that led there, as one text of ids in a JSON '
+'string, which hybrid_recall() resolves into the object that a row of its answer has; null where '
+'there is none. '
 'background: for arms that compare embeddings, the similarity that a quarter of the bank reaches; '
 'infinite where the question has a rare identifier, which embeddings hardly tell apart; null: not '
 'known.';
@@ -5126,9 +5127,8 @@ begin atomic
       ('named_boost', 'number', '3', '0 to 10',
        'How much more a memory counts for each entity that it mentions and the query names, or if '
        'the graph leads to it from there: contributions are multiplied by 1 + named_boost * the '
-       'sum, at most 1, of the confidence in each entity * how much its name says: a sixth where '
-       'half of the facts mention it, a third where a quarter does, half where an eighth or fewer '
-       'do.',
+       'sum, at most two thirds, of the confidence in each entity * how much its name says: a '
+       'sixth where half of the facts mention it, a third where a quarter or fewer do.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that the lexical or a semantic arm loses where it can hardly tell '
@@ -8266,7 +8266,7 @@ language sql stable parallel safe rows 5
 begin atomic
   -- Called in a from clause, so that it is inlined.
   select q.entity_id, q.mentions,
-         q.confidence / 6 * least(3, greatest(1, ln(
+         q.confidence / 6 * least(2, greatest(1, ln(
            greatest((request.memory_terms).documents, 1) / greatest(q.mentions, 1)::float8)
            / ln(2::float8)))
   from   unnest(request.named) as q;
@@ -8274,7 +8274,7 @@ end;
 comment on function pgrecall_internal._name_weights is
 'How much each name in a query says: the confidence in its entity times a sixth of the binary '
 'logarithm of how many facts there are for each that mentions it, at least a sixth and at most a '
-'half.';
+'third.';
 
 create or replace function pgrecall_internal._about(request pgrecall_internal.request)
 returns pgrecall_internal.memories_about
@@ -8401,7 +8401,7 @@ begin
       select n.entity_id, n.mentions, n.weight from pgrecall_internal._name_weights(request) as n
     ),
     named as materialized (
-      select m.memory_id, least(1, sum(e.weight))::real as weight
+      select m.memory_id, least(2 / 3.0, sum(e.weight))::real as weight
       from   entity e
       cross  join lateral (
         -- The mentions of the entity, or if these are many more than the hits, one search for each

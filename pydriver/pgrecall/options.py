@@ -76,9 +76,9 @@ class SqlOptions(TypedDict, total=False):
             Default: the bank's, else 0.
         named_boost: How much more a memory counts for each entity that it mentions and the query
             names, or if the graph leads to it from there: contributions are multiplied by 1 +
-            named_boost * the sum, at most 1, of the confidence in each entity * how much its name
-            says: a sixth where half of the facts mention it, a third where a quarter does, half
-            where an eighth or fewer do. Range: 0 to 10. Default: the bank's, else 3.
+            named_boost * the sum, at most two thirds, of the confidence in each entity * how much
+            its name says: a sixth where half of the facts mention it, a third where a quarter or
+            fewer do. Range: 0 to 10. Default: the bank's, else 3.
         prefer: latest puts the newest of nearly equal rows about the same first, former the oldest.
             One of: relevant, latest, former. Default: the bank's, else relevant.
         recency_decay: How recency falls with age; linear reaches 0 at twice the half-life. One of:

@@ -76,7 +76,7 @@ begin
       select n.entity_id, n.mentions, n.weight from pgrecall_internal._name_weights(request) as n
     ),
     named as materialized (
-      select m.memory_id, least(1, sum(e.weight))::real as weight
+      select m.memory_id, least(2 / 3.0, sum(e.weight))::real as weight
       from   entity e
       cross  join lateral (
         -- The mentions of the entity, or if these are many more than the hits, one search for each

@@ -110,9 +110,8 @@ begin atomic
       ('named_boost', 'number', '3', '0 to 10',
        'How much more a memory counts for each entity that it mentions and the query names, or if '
        'the graph leads to it from there: contributions are multiplied by 1 + named_boost * the '
-       'sum, at most 1, of the confidence in each entity * how much its name says: a sixth where '
-       'half of the facts mention it, a third where a quarter does, half where an eighth or fewer '
-       'do.',
+       'sum, at most two thirds, of the confidence in each entity * how much its name says: a '
+       'sixth where half of the facts mention it, a third where a quarter or fewer do.',
        0, 10, null, true),
       ('doubt', 'number', '0.9', '0 to 1',
        'Share of its weight that the lexical or a semantic arm loses where it can hardly tell '

@@ -450,7 +450,7 @@ language sql stable parallel safe rows 5
 begin atomic
   -- Called in a from clause, so that it is inlined.
   select q.entity_id, q.mentions,
-         q.confidence / 6 * least(3, greatest(1, ln(
+         q.confidence / 6 * least(2, greatest(1, ln(
            greatest((request.memory_terms).documents, 1) / greatest(q.mentions, 1)::float8)
            / ln(2::float8)))
   from   unnest(request.named) as q;
@@ -458,7 +458,7 @@ end;
 comment on function pgrecall_internal._name_weights is
 'How much each name in a query says: the confidence in its entity times a sixth of the binary '
 'logarithm of how many facts there are for each that mentions it, at least a sixth and at most a '
-'half.';
+'third.';
 
 create or replace function pgrecall_internal._about(request pgrecall_internal.request)
 returns pgrecall_internal.memories_about

@@ -28,9 +28,10 @@ comment on type pgrecall.arm_hit is
 'A hit of an arm: the id of a memory or message, its rank in the arm from 1, the score of the arm '
 '(larger is better), and named: how much the entities say that the query names and the memory '
 'mentions, or that a path begins at which leads to it: the confidence in each, a sixth of it '
-'where half of the facts mention it, half where an eighth or fewer do, summed, at most 1; null '
-'where there are none. via: the path that led there, as one text of ids in a JSON string, which '
-'hybrid_recall() resolves into the object that a row of its answer has; null where there is none. '
+'where half of the facts mention it, a third where a quarter or fewer do, summed, at most two '
+'thirds; null where there are none. via: the path that led there, as one text of ids in a JSON '
+'string, which hybrid_recall() resolves into the object that a row of its answer has; null where '
+'there is none. '
 'background: for arms that compare embeddings, the similarity that a quarter of the bank reaches; '
 'infinite where the question has a rare identifier, which embeddings hardly tell apart; null: not '
 'known.';

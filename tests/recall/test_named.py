@@ -23,7 +23,7 @@ def of_arm(connection: Connection, arm: str, query: str, **options: Any) -> dict
 
 
 @pytest.mark.parametrize(
-    ("others", "factor"), [(0, 1 / 6), (1, 1 / 6), (3, 1 / 3), (7, 1 / 2), (99, 1 / 2)]
+    ("others", "factor"), [(0, 1 / 6), (1, 1 / 6), (3, 1 / 3), (7, 1 / 3), (99, 1 / 3)]
 )
 def test_a_name_says_more_the_fewer_facts_mention_it(
     connection: Connection, others: int, factor: float
@@ -226,7 +226,7 @@ def test_a_fact_that_names_everybody_counts_no_more_than_one_about_two(
 
     hits = of_arm(connection, "graph", f"What of {', '.join(names)}?")
 
-    assert hits[stuffed].named == hits[two].named == 1
+    assert hits[stuffed].named == hits[two].named == pytest.approx(2 / 3)
 
 
 def test_what_fits_best_of_many_facts_about_somebody_starts_the_graph(
@@ -267,8 +267,9 @@ def test_facts_about_both_who_are_named_come_before_those_about_one(
 
     hits = of_arm(connection, "semantic", "What of Ana and Bo?", **options)
 
-    assert hits[both].named == pytest.approx(1)
-    assert {hit.named for i, hit in hits.items() if i != both} == {None, 0.5}
+    assert hits[both].named == pytest.approx(2 / 3)
+    others = {hit.named and round(hit.named, 4) for i, hit in hits.items() if i != both}
+    assert others == {None, 0.3333}
     assert both not in of_arm(connection, "semantic", "What of Ana?", **options)
 
 
@@ -328,8 +329,8 @@ def test_what_a_rare_name_gave_is_told_as_a_share_of_each_contribution(
         found = call(connection, "hybrid_recall", bank="b", query=asked, options=options)
         return {row.memory_id: [arm.get("named") for arm in row.arms.values()] for row in found}
 
-    # Weights of a half and a sixth, boosted three times; a sixth of it says nothing.
-    share = 3 * (1 / 2) / (1 + 3 * (1 / 2 + 1 / 6))
+    # Weights of a third and a sixth, boosted three times; a sixth of it says nothing.
+    share = 3 * (1 / 3) / (1 + 3 * (1 / 3 + 1 / 6))
     assert shares()[both] == pytest.approx([share] * 2)
     assert shares()[one] == [None, None]
     assert shares(named_boost=0)[both] == [None, None]
