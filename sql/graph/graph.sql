@@ -65,6 +65,11 @@ begin
   if request.named = '{}' then
     return;
   end if;
+  with spelt as materialized (
+    -- A word typed without accents stands for all its spellings.
+    select pgrecall_internal._unaccented(s) as lexeme, pgrecall_internal._dimension(s) as dimension
+    from   unnest((request.memory_terms).spellings) as s
+  )
   select array_agg(e.entity_id), array_agg(e.mass / e.total), least(1, sum(e.sure))
   into   entity_ids, masses, sure
   from (
@@ -75,16 +80,16 @@ begin
     cross  join lateral (
       select greatest(1, q.mentions, min(w.count)) as facts
       from (
-        -- A word typed without accents stands for all its spellings.
         select sum(t.count)::bigint as count
         from   pgrecall.lexemes((request.bank).text_search_config::regconfig, q.matched) as l
+        cross  join lateral (
+          select pgrecall_internal._dimension(l.lexeme)
+          union all
+          select s.dimension from spelt s where s.lexeme = l.lexeme
+        ) as d(dimension)
         join   unnest((request.memory_terms).dimensions, (request.memory_terms).counts)
                  as t(dimension, count)
-          on   t.dimension = pgrecall_internal._dimension(l.lexeme)
-          or   t.dimension = any (array(
-                 select pgrecall_internal._dimension(s)
-                 from   unnest((request.memory_terms).spellings) as s
-                 where  pgrecall_internal._unaccented(s) = l.lexeme))
+          on   t.dimension = d.dimension
         group  by l.lexeme
       ) as w
     ) as n

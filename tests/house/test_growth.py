@@ -393,6 +393,24 @@ def test_spellings_of_many_words_are_found_in_n_log_n(connection: Connection) ->
     assert found(8_000) < MOST * found(1_000)
 
 
+def test_who_is_named_among_many_spellings_is_weighed_in_n_log_n(connection: Connection) -> None:
+    create(connection, text_search_config="simple")
+    text = " ".join(f"wórd{k}" for k in range(1_000))
+    retain(connection, [text, {"text": "Bíg sails", "entities": ["Wórd1 Bíg", "Wórd2 Bíg"]}])
+    rows(connection, "select pgrecall.refresh_statistics('b', true)")
+    backend = Backend(connection)
+    statement = """select from pgrecall.hybrid_recall('b', %s, options => '{"arms": ["graph"]}')"""
+
+    def named(n: int) -> float:
+        asked = " ".join(["Word1 Big and Word2 Big", *(f"word{k}" for k in range(n))])
+        return min(
+            backend.measured(lambda: rows(connection, statement, asked))[0] for _ in range(2)
+        )
+
+    few, many = named(125), named(1_000)
+    assert many < MOST * max(few, SECONDS / MOST)
+
+
 CHANGES = {
     "update": "select pgrecall.update_memory('b', %s::bigint, '{\"tags\": [\"a\"]}')",
     "forget": "select pgrecall.forget('b', array[%s::bigint])",
