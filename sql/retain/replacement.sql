@@ -77,14 +77,20 @@ set plan_cache_mode = force_custom_plan
 as $$
 begin
   return query
-  select m.memory_id, o.memory_id
-  from   pgrecall.memory m
+  select u.memory_id, o.memory_id
+  from (
+    -- Many of them may be equal, and as many may have ended.
+    select m.content_hash, array_agg(m.memory_id) as memory_ids
+    from   pgrecall.memory m
+    where  m.bank_id = _equal_memories.bank and m.memory_id = any (_equal_memories.memory_ids)
+    group  by m.content_hash
+  ) as h
   cross  join lateral (
     -- Only one index provides each range in its order.
     (select x.memory_id
      from   pgrecall.memory x
      where  x.bank_id = _equal_memories.bank and x.valid_to is null
-       and  x.content_hash between m.content_hash and m.content_hash
+       and  x.content_hash between h.content_hash and h.content_hash
      order  by x.content_hash
      limit  1)
     union all
@@ -93,14 +99,14 @@ begin
       select x.memory_id, x.valid_from, x.valid_to
       from   pgrecall.memory x
       where  x.bank_id = _equal_memories.bank and x.valid_to is not null
-        and  x.content_hash between m.content_hash and m.content_hash
+        and  x.content_hash between h.content_hash and h.content_hash
       order  by x.content_hash
       offset 0
     ) as y
     where  y.valid_to > greatest(now(), y.valid_from)
   ) as o
-  where  m.bank_id = _equal_memories.bank and m.memory_id = any (_equal_memories.memory_ids)
-    and  o.memory_id <> all (_equal_memories.memory_ids);
+  cross  join lateral unnest(h.memory_ids) as u(memory_id)
+  where  o.memory_id <> all (_equal_memories.memory_ids);
 end;
 $$;
 comment on function pgrecall_internal._equal_memories is

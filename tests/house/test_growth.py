@@ -589,6 +589,27 @@ def test_a_batch_reads_no_more_than_n_log_n_of_tables_taken_for_empty(emptied: C
     assert [(k, few[k], many[k]) for k in BATCHES if many[k] > 1.5 * FACTOR * few[k]] == []
 
 
+def test_equal_facts_that_have_ended_are_compared_in_n_log_n_reads(connection: Connection) -> None:
+    create(connection)
+    read = []
+    for n in (FEW, FACTOR * FEW):
+        source = {"source_id": f"s{n}"}
+        given = retain(connection, [{"text": f"{n} {k}", **source} for k in range(n)])
+        # As if each had been ended before the next was told.
+        connection.execute(
+            "update pgrecall.memory set valid_to = now(), content_hash = sha256(%s::bytea)"
+            " where memory_id = any (%s)",
+            [f"{n}", given],
+        )
+        rows(connection, "select pgrecall.quarantine('b', %s)", f"s{n}")
+        before = value(connection, READ)
+        rows(connection, "select pgrecall.release('b', %s)", f"s{n}")
+        read.append(value(connection, READ) - before)
+
+    few, many = read
+    assert many < 1.5 * FACTOR * few
+
+
 NAMED = {
     "retained": "select count(*) from pgrecall.retain(%(bank)s, %(facts)s)",
     "compared": "select count(*) from pgrecall.duplicate_entities(%(bank)s)",
