@@ -13978,17 +13978,24 @@ begin
   group  by m.session_id
   order  by m.session_id
   on conflict on constraint session_pkey do nothing;
-  -- Only where a message is earlier: writers of one session need not wait for one another.
+  -- Only where a message is earlier, so that writers of one session need not wait for one another;
+  -- and in order, as above, so that none waits for who waits for it.
   update pgrecall.session s
   set    started_at = least(s.started_at, o.started_at)
   from (
-    select m.session_id, min(coalesce(m.sent_at, now())) as started_at
-    from   unnest(message_rows) as m
-    where  m.session_id is not null
-    group  by m.session_id
+    select x.session_id, e.started_at
+    from   pgrecall.session x
+    join (
+      select m.session_id, min(coalesce(m.sent_at, now())) as started_at
+      from   unnest(message_rows) as m
+      where  m.session_id is not null
+      group  by m.session_id
+    ) as e on e.session_id = x.session_id
+    where  x.bank_id = retain_messages.bank and x.started_at > e.started_at
+    order  by x.session_id
+    for    no key update of x
   ) as o
-  where  s.bank_id = retain_messages.bank and s.session_id = o.session_id
-    and  s.started_at > o.started_at;
+  where  s.bank_id = retain_messages.bank and s.session_id = o.session_id;
 
   select s.* into known
   from   pgrecall_internal.statistics s

@@ -820,6 +820,39 @@ def test_a_kind_that_another_has_given_is_not_overwritten(database: str, bank: C
     ) == ["person", "place"]
 
 
+def test_writers_of_earlier_messages_lock_sessions_in_order(
+    database: str, bank: Connection
+) -> None:
+    def said(one: Connection, day: str, *sessions: str) -> None:
+        given = [{"text": day, "session": name, "sent_at": day} for name in sessions]
+        one.execute("select count(*) from pgrecall.retain_messages('b', %s)", [Jsonb(given)])
+
+    for name in "zma":
+        said(bank, "2026-01-02", name)
+    with (
+        psycopg.connect(database) as blocker,
+        psycopg.connect(
+            # As the planner may choose, where rows come as they lie.
+            database,
+            autocommit=True,
+            options="-c enable_sort=off -c enable_nestloop=off -c enable_indexscan=off"
+            " -c enable_bitmapscan=off",
+        ) as writer,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        blocker.execute("select from pgrecall.session where session_id = 'a' for update")
+        done = pool.submit(said, writer, "2026-01-01", *"zma")
+        waiting(bank, writer.info.backend_pid)
+        free = column(bank, "select session_id from pgrecall.session for update skip locked")
+        blocker.commit()
+        done.result(DEADLINE_S)
+
+    assert sorted(free) == ["m", "z"]
+    assert set(column(bank, "select started_at::date::text from pgrecall.session")) == {
+        "2026-01-01"
+    }
+
+
 def test_retaining_known_facts_and_replacing_them_do_not_deadlock(
     database: str, bank: Connection
 ) -> None:
