@@ -17840,22 +17840,22 @@ begin
       stored := stored + pgrecall_internal._import_table(
         bank, part.name, part.of_table, part.keys, part.rows);
     end loop;
+    -- Later ids must not collide with imported ones, unless those are of another range.
+    greatest_id := (
+      select max(v.id::bigint)
+      from   jsonb_array_elements(rows) as r
+      cross  join lateral (values
+        (r.value #>> '{row,memory_id}'), (r.value #>> '{row,entity_id}'),
+        (r.value #>> '{row,relation_id}'), (r.value #>> '{row,message_id}'),
+        ((select max(c::bigint)::text
+          from   jsonb_path_query(r.value, 'lax $.row.corrections[*].correction_id') as c)),
+        -- Of a source that had no fact yet.
+        ((select max(q.value::bigint)::text
+          from   jsonb_each_text(nullif(r.value #> '{row,quarantined}', 'null')) as q))) as v(id)
+    );
   exception when integrity_constraint_violation or data_exception then
     perform pgrecall_internal._raise_unusable_row(bank, rows, sqlerrm);
   end;
-  -- Later ids must not collide with imported ones, unless those are of another range.
-  greatest_id := (
-    select max(v.id::bigint)
-    from   jsonb_array_elements(rows) as r
-    cross  join lateral (values
-      (r.value #>> '{row,memory_id}'), (r.value #>> '{row,entity_id}'),
-      (r.value #>> '{row,relation_id}'), (r.value #>> '{row,message_id}'),
-      ((select max(c::bigint)::text
-        from   jsonb_path_query(r.value, 'lax $.row.corrections[*].correction_id') as c)),
-      -- Of a source that had no fact yet.
-      ((select max(q.value::bigint)::text
-        from   jsonb_each_text(nullif(r.value #> '{row,quarantined}', 'null')) as q))) as v(id)
-  );
   -- Writers take ids meanwhile. nextval() never goes back, as setval() would where they have passed
   -- that id since the sequence was read.
   select greatest_id - coalesce(pg_sequence_last_value('pgrecall.id_seq'), 0) into missing
