@@ -144,6 +144,8 @@ def test_settings_of_the_server_change_no_install_and_no_upgrade(
     assert main(["migrate", "--dry-run", "--dsn", strict]) == 0
     assert main(["migrate", "--dsn", strict]) == 0
     capsys.readouterr()
+    assert main(["migrate", "--dry-run", "--dsn", strict]) == 0
+    assert "is up to date" in capsys.readouterr().out
     assert main(["doctor", "--json", "--dsn", strict]) == 0
 
     assert "bad" not in {row["status"] for row in json.loads(capsys.readouterr().out)}

@@ -401,7 +401,8 @@ def missing_functions(connection: Connection) -> dict[str, list[str]]:
     query = (
         "select pg_catalog.array_agg(pg_catalog.format(case when x.source_id is null then '%s.%s'"
         " else 'cast (%3$s as %1$s.%2$s)' end, n.nspname, x.name,"
-        " pg_catalog.format_type(x.source_id, null)))"
+        # Quoted under quote_all_identifiers.
+        " pg_catalog.replace(pg_catalog.format_type(x.source_id, null), '\"', '')))"
         " from (select p.proname, p.pronamespace, null::oid from pg_proc p union all"
         " select c.relname, c.relnamespace, null from pg_class c where c.relkind = 'v' union all"
         " select t.typname, t.typnamespace, k.castsource"
