@@ -31,7 +31,7 @@ _HAS_EMBEDDING = re.compile(r"facts\[\d+\](\.questions\[\d+\])?")
 _IS_EMBEDDINGS = re.compile(_HAS_EMBEDDING.pattern + r"\.embeddings")
 _MOST_DIGITS = 1000
 _DEEPEST = 100  # levels of JSON that are read
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]')
 
 
 def plain_facts(facts: Iterable[object], zone: tzinfo | None = None) -> list[object]:
