@@ -45,10 +45,10 @@ Connection = psycopg.Connection[Any]
 ZIPF = "floor(exp(random() * ln({0} + 1)))::integer"
 # Plain rows, because retain() would take hours. No foreign key is checked.
 FILL = (
-    "set session_replication_role = replica; select setseed(0.5)",
     """
     select pgrecall.create_bank(%(bank)s, embedding_model => 'made', embedding_dimensions => 64)
     """,
+    "set session_replication_role = replica; select setseed(0.5)",
     """
     with made as (
       insert into pgrecall.entity (bank_id, name)
