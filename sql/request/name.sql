@@ -236,11 +236,21 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  words  text[];
-  spaced text[];  -- the same, each after a space
-  firsts integer[];
-  parts  pgrecall_internal.named_entity[] := '{}';
+  config regconfig := (
+    select b.text_search_config::regconfig from pgrecall.bank b
+    where  b.bank_id = _query_names.bank);
+  words   text[];
+  spaced  text[];  -- the same, each after a space
+  runs    text[];
+  aliases text[];
+  alias   text;
+  rest    text;  -- the words without these
+  firsts  integer[];
+  parts   pgrecall_internal.named_entity[] := '{}';
   is_genitive boolean := query ~ 's [[:upper:]]';
+  has_accents boolean := exists (
+    select from pgrecall.entity_alias a
+    where  a.bank_id = _query_names.bank and pgrecall_internal._unaccented(a.alias) <> a.alias);
 begin
   -- Most questions name nobody. It is cheaper to find out whether a question contains a name, and
   -- at which words, than to list all its phrases with their positions. Text without spaces between
@@ -248,51 +258,56 @@ begin
   if query !~ ('[' || pgrecall_internal._unspaced() || ']') then
     words := (string_to_array(pgrecall.normalised_name(left(query, 4000)), ' '))[:200];
     spaced := string_to_array(' ' || array_to_string(words, E'\n '), E'\n');
-    firsts := array(
-      with run as materialized (
-        select array_agg(x.run) as runs
-        from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], spaced[6:],
-                      spaced[7:], spaced[8:]) as w(a, b, c, d, e, f, g, h)
-        cross  join lateral unnest(array[
-                 w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
-                 w.a || w.b || w.c || w.d || w.e, w.a || w.b || w.c || w.d || w.e || w.f,
-                 w.a || w.b || w.c || w.d || w.e || w.f || w.g,
-                 w.a || w.b || w.c || w.d || w.e || w.f || w.g || w.h]) as r(run)
-        cross  join lateral unnest(case when is_genitive
-                 then array[r.run, case when r.run like '%s' then left(r.run, -1) end]
-                 else array[r.run] end) as x(run)
-      )
-      select distinct w.n::integer
-      from (
-        select a.alias
-        from   pgrecall.entity_alias a
-        where  a.bank_id = _query_names.bank and a.alias = any ((select r.runs from run r)::text[])
-        union  all
+    runs := (
+      select array_agg(array[
+               w.a, w.a || w.b, w.a || w.b || w.c, w.a || w.b || w.c || w.d,
+               w.a || w.b || w.c || w.d || w.e, w.a || w.b || w.c || w.d || w.e || w.f,
+               w.a || w.b || w.c || w.d || w.e || w.f || w.g,
+               w.a || w.b || w.c || w.d || w.e || w.f || w.g || w.h])
+      from   unnest(words, spaced[2:], spaced[3:], spaced[4:], spaced[5:], spaced[6:], spaced[7:],
+                    spaced[8:]) as w(a, b, c, d, e, f, g, h)
+    );
+    if is_genitive then
+      runs := array(
+        select unnest(array[r, case when r like '%s' then left(r, -1) end]) from unnest(runs) as r);
+    end if;
+    aliases := array(
+      select distinct a.alias
+      from   pgrecall.entity_alias a
+      where  a.bank_id = _query_names.bank and a.alias = any (runs)
+    );
+    rest := ' ' || array_to_string(words, '  ') || ' ';
+    foreach alias in array aliases loop
+      rest := replace(rest, ' ' || replace(alias, ' ', '  ') || ' ', ' ');
+    end loop;
+    -- Capitals of stop words tell nothing, nor do those of the names just found.
+    if (case when query in (lower(query), upper(query)) then query ~ '\m[[:alpha:]]{2,}\M'
+             else tsvector_to_array(to_tsvector(config, rest))
+                  && tsvector_to_array(to_tsvector(config, regexp_replace(
+                       query, '\m[^[:upper:]][[:alnum:]]*', '', 'g'))) end)
+    then
+      parts := array(
+        select p from pgrecall_internal._name_parts(_query_names.bank, _query_names.query) as p);
+      aliases := aliases || array(select p.matched from unnest(parts) as p);
+    end if;
+    if has_accents then
+      aliases := aliases || array(
         select pgrecall_internal._unaccented(a.alias)
         from   pgrecall.entity_alias a
         where  a.bank_id = _query_names.bank
-          and  pgrecall_internal._unaccented(a.alias) = any ((select r.runs from run r)::text[])
-          and  pgrecall_internal._unaccented(a.alias) <> a.alias
-      ) as a
+          and  pgrecall_internal._unaccented(a.alias) = any (runs)
+          and  pgrecall_internal._unaccented(a.alias) <> a.alias);
+    end if;
+    if aliases = '{}' then
+      return;
+    end if;
+    firsts := array(
+      select distinct w.n::integer
+      from   unnest(aliases) as a(alias)
       join   unnest(words) with ordinality as w(word, n)
         on   starts_with(a.alias || ' ', w.word || ' ')
              or starts_with(a.alias || 's ', w.word || ' ')
     );
-    parts := array(
-      select p from pgrecall_internal._name_parts(_query_names.bank, _query_names.query) as p);
-    if parts <> '{}' then
-      firsts := array(
-        select unnest(firsts)
-        union
-        select w.n::integer
-        from   unnest(parts) as p
-        join   unnest(words) with ordinality as w(word, n)
-          on   starts_with(p.matched || ' ', w.word || ' ')
-               or is_genitive and w.word = p.matched || 's');
-    end if;
-    if firsts = '{}' then
-      return;
-    end if;
   end if;
   return query
   with phrase as materialized (
@@ -308,31 +323,27 @@ begin
            row_number() over (
              partition by a.alias order by a.confidence desc, a.entity_id) as place
     from (
-      select x.alias, x.entity_id, x.confidence, x.is_exact,
-             bool_or(x.is_exact) over (partition by x.alias) as has_exact
-      from (
-        select b.alias, b.entity_id, b.confidence, true as is_exact
-        from   pgrecall.entity_alias b
-        where  b.bank_id = _query_names.bank
-          and  b.alias = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
-        union  all
-        select p.matched, p.entity_id, p.confidence, false from unnest(parts) as p
-        union  all
-        -- Typed without the accents of the name, but no stop word: "the" does not name Thế.
-        select pgrecall_internal._unaccented(b.alias), b.entity_id, b.confidence, false
-        from   pgrecall.entity_alias b
-        where  b.bank_id = _query_names.bank
-          and  pgrecall_internal._unaccented(b.alias)
-               = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
-          and  pgrecall_internal._unaccented(b.alias) <> b.alias
-          and  exists (
-                 select from pgrecall.bank k
-                 where  k.bank_id = _query_names.bank
-                   and  to_tsvector(k.text_search_config::regconfig,
-                                    pgrecall_internal._unaccented(b.alias)) <> '')
-      ) as x
+      select b.alias, b.entity_id, b.confidence
+      from   pgrecall.entity_alias b
+      where  b.bank_id = _query_names.bank
+        and  b.alias = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
+      union  all
+      select p.matched, p.entity_id, p.confidence from unnest(parts) as p
+      union  all
+      -- Typed without the accents of the name, where no name is written so, but no stop word: "the"
+      -- does not name Thế.
+      select pgrecall_internal._unaccented(b.alias), b.entity_id, b.confidence
+      from   pgrecall.entity_alias b
+      where  has_accents and b.bank_id = _query_names.bank
+        and  pgrecall_internal._unaccented(b.alias)
+             = any (array(select unnest(array[p.phrase, p.stem]) from phrase p))
+        and  pgrecall_internal._unaccented(b.alias) <> b.alias
+        and  to_tsvector(config, pgrecall_internal._unaccented(b.alias)) <> ''
+        and  not exists (
+               select from pgrecall.entity_alias x
+               where  x.bank_id = _query_names.bank
+                 and  x.alias = pgrecall_internal._unaccented(b.alias))
     ) as a
-    where  a.is_exact or not a.has_exact
   ),
   found as materialized (
     select p.*, k.entity_id, k.confidence
