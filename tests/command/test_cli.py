@@ -654,6 +654,15 @@ def test_the_error_for_a_malformed_dsn_does_not_tell_its_password(run: Run, dsn:
     assert password not in said + told
 
 
+def test_doctor_leaves_a_connection_the_settings_that_it_has(dsn: str) -> None:
+    strict = make_conninfo(dsn, options="-c quote_all_identifiers=on")
+    with psycopg.connect(strict, autocommit=True) as connection:
+        found = doctor.examine_connected(connection)
+
+        assert "bad" not in {finding.status for finding in found}
+        assert connection.execute("show quote_all_identifiers").fetchone() == ("on",)
+
+
 def test_doctor_names_the_model_that_comes_with_the_driver(run: Run, database: str) -> None:
     def advice() -> set[str]:
         return {x["advice"] for x in json.loads(run("doctor", "--json")[1]) if x["advice"]}
