@@ -840,18 +840,21 @@ def test_doctor_notices_what_a_restore_left_out(
     assert code == 1
 
 
+@pytest.mark.parametrize("setting", ["statement_timeout", "transaction_timeout"])
 def test_a_statement_timeout_says_how_to_get_more_time(
-    run: Run, database: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, database: str, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     # Not until the end of the test, when the database is dropped.
     with psycopg.connect(database) as connection, monkeypatch.context() as limited:
+        if setting == "transaction_timeout" and connection.info.server_version < 170000:
+            pytest.skip("PostgreSQL 16 has no transaction_timeout")
         connection.execute("lock table pgrecall.bank")
-        limited.setenv("PGOPTIONS", "-c statement_timeout=50")
+        limited.setenv("PGOPTIONS", f"-c {setting}=500")
         code, _, err = run("bank", "list")
 
     assert code == 1
-    assert "canceling statement due to statement timeout" in err
-    assert "PGOPTIONS='-c statement_timeout=10min'" in err
+    assert f"due to {setting.replace('_', ' ')}" in err
+    assert f"PGOPTIONS='-c {setting}=10min'" in err
 
 
 def found_by_doctor(run: Run, database: str) -> dict[str, str]:
