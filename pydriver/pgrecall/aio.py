@@ -842,13 +842,11 @@ class AsyncRecall:
             was_autocommit = connection.autocommit
             await connection.set_autocommit(True)
             try:
-                for before in calls.operations.UNLIMITED:
-                    await connection.execute(before)
+                await connection.execute(calls.operations.UNLIMITED)
                 await connection.execute(statement.encode())
             finally:
                 if not connection.closed:
-                    for after in calls.operations.LIMITED:
-                        await connection.execute(after)
+                    await connection.execute(calls.operations.LIMITED)
                     await connection.set_autocommit(was_autocommit)
 
     async def retain_messages(

@@ -832,13 +832,11 @@ class Recall:
             was_autocommit = connection.autocommit
             connection.set_autocommit(True)
             try:
-                for before in calls.operations.UNLIMITED:
-                    connection.execute(before)
+                connection.execute(calls.operations.UNLIMITED)
                 connection.execute(statement.encode())
             finally:
                 if not connection.closed:
-                    for after in calls.operations.LIMITED:
-                        connection.execute(after)
+                    connection.execute(calls.operations.LIMITED)
                     connection.set_autocommit(was_autocommit)
 
     def retain_messages(
