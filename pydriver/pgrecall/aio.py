@@ -26,10 +26,11 @@ from pgrecall.calls.recall import Answer
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import AsyncBoundedWork
 from pgrecall.connection.connecting import (
+    MOST_LOST,
     async_entered,  # async only: see there
     async_held,
     async_pipeline,
-    check_alive,
+    check_alive,  # async only: see _pool()
     is_alive,
     limited_dsn,
     named_dsn,
@@ -38,7 +39,7 @@ from pgrecall.connection.connecting import (
 from pgrecall.connection.cursors import AsyncOwnCursor
 from pgrecall.connection.recall_log_writer import RecallLogWriter
 from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, replica_dsn
-from pgrecall.connection.retries import is_transient, retry_delays
+from pgrecall.connection.retries import is_cut, is_transient, retry_delays
 from pgrecall.connection.tracing import Trace
 from pgrecall.context import MAX_TOKENS, CountTokens, likely_hits, make_context
 from pgrecall.errors import (
@@ -841,13 +842,11 @@ class AsyncRecall:
             was_autocommit = connection.autocommit
             await connection.set_autocommit(True)
             try:
-                for before in calls.operations.UNLIMITED:
-                    await connection.execute(before)
+                await connection.execute(calls.operations.UNLIMITED)
                 await connection.execute(statement.encode())
             finally:
                 if not connection.closed:
-                    for after in calls.operations.LIMITED:
-                        await connection.execute(after)
+                    await connection.execute(calls.operations.LIMITED)
                     await connection.set_autocommit(was_autocommit)
 
     async def retain_messages(
@@ -2537,7 +2536,7 @@ class AsyncRecall:
                 late = trace.too_late(error)
                 if late is not None:
                     raise late from error
-                if isinstance(error, psycopg.errors.QueryCanceled):
+                if is_cut(error):
                     raise  # it would take as long elsewhere
                 self._replicas.note(place, error, trace)
         return await self._answered(call, trace)
@@ -2636,13 +2635,17 @@ class AsyncRecall:
                     trace.acquired(start)
                 yield cast("Connection", self._source)
             return
-        lending = source.connection(**trace.pool_arguments(source.connection, at_most))
-        lending = async_entered(lending)  # async only: or else a cancellation may be lost
-        async with lending as connection:
-            trace.acquired(start, source)
-            yield connection
-            start = perf_counter()
-        trace.returned(start)
+        for left in range(MOST_LOST, -1, -1):
+            lending = source.connection(**trace.pool_arguments(source.connection, at_most))
+            lending = async_entered(lending)  # async only: or else a cancellation may be lost
+            async with lending as connection:
+                if left and self._dsn is not None and not is_alive(connection):
+                    continue  # the pool opens another one
+                trace.acquired(start, source)
+                yield connection
+                start = perf_counter()
+            trace.returned(start)
+            return
 
     async def _leave_parent(self, trace: Trace) -> None:
         """Open what the parent of a fork had opened, and do not close that."""
@@ -2785,7 +2788,7 @@ async def _connected(dsn: str, seconds: float | None = None) -> Connection:
 
 
 async def _pool(dsn: str, size: int) -> AsyncPool:
-    """Open a pool that checks its connections before each use."""
+    """Open a pool."""
     try:
         from psycopg_pool import AsyncConnectionPool
     except ImportError as error:
@@ -2797,17 +2800,13 @@ async def _pool(dsn: str, size: int) -> AsyncPool:
             f"pool_size must be at least 1, not {size}", hint="Omit it for a single connection."
         )
 
-    async def look(connection: Connection) -> None:
-        check_alive(connection)
-
     await (await _connected(dsn)).close()  # raise an error now rather than after a time limit
     pool = AsyncConnectionPool(
         dsn,
         min_size=1,
         max_size=size,
         kwargs={"autocommit": True},
-        check=look,
-        reset=look,  # async only: by a task of the pool, so that a cancelled one loses nothing
+        reset=check_alive,  # async only: by a task of the pool: a cancelled one loses nothing
         open=False,
     )
     await pool.open()

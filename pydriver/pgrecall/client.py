@@ -26,7 +26,7 @@ from pgrecall.calls.recall import Answer
 from pgrecall.connection import telemetry
 from pgrecall.connection.concurrency import BoundedWork
 from pgrecall.connection.connecting import (
-    check_alive,
+    MOST_LOST,
     held,
     is_alive,
     limited_dsn,
@@ -37,7 +37,7 @@ from pgrecall.connection.connecting import (
 from pgrecall.connection.cursors import OwnCursor
 from pgrecall.connection.recall_log_writer import RecallLogWriter
 from pgrecall.connection.replicas import MAX_LAG, REPLICA_SECONDS, Replicas, replica_dsn
-from pgrecall.connection.retries import is_transient, retry_delays
+from pgrecall.connection.retries import is_cut, is_transient, retry_delays
 from pgrecall.connection.tracing import Trace
 from pgrecall.context import MAX_TOKENS, CountTokens, likely_hits, make_context
 from pgrecall.errors import (
@@ -832,13 +832,11 @@ class Recall:
             was_autocommit = connection.autocommit
             connection.set_autocommit(True)
             try:
-                for before in calls.operations.UNLIMITED:
-                    connection.execute(before)
+                connection.execute(calls.operations.UNLIMITED)
                 connection.execute(statement.encode())
             finally:
                 if not connection.closed:
-                    for after in calls.operations.LIMITED:
-                        connection.execute(after)
+                    connection.execute(calls.operations.LIMITED)
                     connection.set_autocommit(was_autocommit)
 
     def retain_messages(
@@ -2498,7 +2496,7 @@ class Recall:
                 late = trace.too_late(error)
                 if late is not None:
                     raise late from error
-                if isinstance(error, psycopg.errors.QueryCanceled):
+                if is_cut(error):
                     raise  # it would take as long elsewhere
                 self._replicas.note(place, error, trace)
         return self._answered(call, trace)
@@ -2595,12 +2593,16 @@ class Recall:
                     trace.acquired(start)
                 yield cast("Connection", self._source)
             return
-        lending = source.connection(**trace.pool_arguments(source.connection, at_most))
-        with lending as connection:
-            trace.acquired(start, source)
-            yield connection
-            start = perf_counter()
-        trace.returned(start)
+        for left in range(MOST_LOST, -1, -1):
+            lending = source.connection(**trace.pool_arguments(source.connection, at_most))
+            with lending as connection:
+                if left and self._dsn is not None and not is_alive(connection):
+                    continue  # the pool opens another one
+                trace.acquired(start, source)
+                yield connection
+                start = perf_counter()
+            trace.returned(start)
+            return
 
     def _leave_parent(self, trace: Trace) -> None:
         """Open what the parent of a fork had opened, and do not close that."""
@@ -2741,7 +2743,7 @@ def _connected(dsn: str, seconds: float | None = None) -> Connection:
 
 
 def _pool(dsn: str, size: int) -> Pool:
-    """Open a pool that checks its connections before each use."""
+    """Open a pool."""
     try:
         from psycopg_pool import ConnectionPool
     except ImportError as error:
@@ -2753,16 +2755,12 @@ def _pool(dsn: str, size: int) -> Pool:
             f"pool_size must be at least 1, not {size}", hint="Omit it for a single connection."
         )
 
-    def look(connection: Connection) -> None:
-        check_alive(connection)
-
     (_connected(dsn)).close()  # raise an error now rather than after a time limit
     pool = ConnectionPool(
         dsn,
         min_size=1,
         max_size=size,
         kwargs={"autocommit": True},
-        check=look,
         open=False,
     )
     pool.open()

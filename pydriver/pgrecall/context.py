@@ -33,8 +33,17 @@ HELPS_ALWAYS = 3
 _HEAD = "Memories, by the day they are about. Cite them by number."
 _NOTHING = "No memory answers this."
 _PIECES = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_|\s")
-# Controls of terminals and of the direction of writing, and invisible copies of ASCII.
-_UNSEEN = re.compile("[\0-\x08\x0e-\x1b\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+# Controls of terminals, and what Unicode has every font ignore: controls of the direction of
+# writing, invisible copies of ASCII, zero widths, variation selectors.
+_IGNORED = (
+    "\0-\x08\x0e-\x1b\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+# Where one of these says how a sign or letter before it looks, as in emoji, Persian, Hindi and
+# Mongolian, it stays: not between letters of ASCII, nor in a row, which could spell something.
+_SHAPING = "\ufe0f?[\u200c\u200d]|[\ufe0e\ufe0f\u180b-\u180f]"
+_UNSEEN = re.compile(f"((?<=[^\0-\x7f{_IGNORED}])(?:{_SHAPING})|\ufe0f(?=\u20e3))|[{_IGNORED}]")
 _ELLIPSIS = "…"
 _INDENT = "    "
 _FULL_STOPS = ".!?…。！？"
@@ -221,7 +230,7 @@ def _line(number: int, hit: Hit, hits: Sequence[Hit], zone: tzinfo) -> _Line:
     elif hit.conflicts_with:
         marks.append("contradicted by an older one" if rivals else "contradicted by another")
     note = f" ({'; '.join(marks)})" if marks else ""
-    return _Line(number, hit, _day(hit, zone), _UNSEEN.sub("", f"[{number}] {text}{note}"))
+    return _Line(number, hit, _day(hit, zone), _UNSEEN.sub(r"\1", f"[{number}] {text}{note}"))
 
 
 def _lined(text: str) -> str:

@@ -333,15 +333,24 @@ declare
   ids       bigint[];
   ends      timestamptz[];
 begin
+  -- The memory that consolidate() kept was not ended: it keeps an expiry that was given since.
+  select array_agg(m.memory_id),
+         array_agg(case when pgrecall_internal._ended_by(m.memory_id, m.corrections) is null
+                     then m.valid_to
+                     else (m.corrections -> -1 ->> 'valid_to')::timestamptz end)
+  into   ids, ends
+  from   pgrecall.memory m
+  where  m.bank_id = _restore.bank and m.memory_id = any (_restore.memory_ids);
   select e.memory_id, e.other_id into memory_id, other_id
   from   pgrecall_internal._equal_memories(bank, memory_ids) as e
+  join   unnest(ids, ends) as c(memory_id, ends_at) on c.memory_id = e.memory_id
   cross  join lateral (
-    select x.valid_from, x.valid_to, (x.corrections -> -1 ->> 'valid_to')::timestamptz as ends_at
+    select x.valid_from, x.valid_to
     from   pgrecall.memory x
     where  x.bank_id = _restore.bank and x.memory_id = e.memory_id
     limit  1
   ) as m
-  where  m.valid_to <= greatest(now(), m.valid_from) and coalesce(m.ends_at, 'infinity') > now()
+  where  m.valid_to <= greatest(now(), m.valid_from) and coalesce(c.ends_at, 'infinity') > now()
   order  by e.memory_id, e.other_id
   limit  1;
   if found then
@@ -352,17 +361,17 @@ begin
       hint    = format('Forget the later one first: select pgrecall.forget(%L, ''{%s}'');',
                        bank, other_id);
   end if;
-  select array_agg(m.memory_id), array_agg((m.corrections -> -1 ->> 'valid_to')::timestamptz)
-  into   ids, ends
-  from   pgrecall.memory m
-  where  m.bank_id = _restore.bank and m.memory_id = any (_restore.memory_ids);
   update pgrecall.memory m
   set    valid_to      = c.valid_to,
          superseded_by = (
            select s.memory_id from pgrecall.memory s
            where  s.bank_id = _restore.bank
              and  s.memory_id = (m.corrections -> -1 ->> 'superseded_by')::bigint),
-         proof_count   = (m.corrections -> -1 ->> 'proof_count')::integer,
+         -- Only consolidate() changes it, and only of the memory that it keeps.
+         proof_count   = case
+           when pgrecall_internal._ended_by(m.memory_id, m.corrections) is null
+             then (m.corrections -> -1 ->> 'proof_count')::integer
+           else m.proof_count end,
          corrections   = nullif(m.corrections - -1, '[]')
   from   unnest(ids, ends) as c(memory_id, valid_to)
   where  m.bank_id = _restore.bank and m.memory_id = c.memory_id;

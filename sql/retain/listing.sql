@@ -264,7 +264,6 @@ begin
   update pgrecall.memory m
   set    valid_to      = null,
          superseded_by = null,
-         proof_count   = (m.corrections -> -1 ->> 'proof_count')::integer,
          corrections   = nullif(m.corrections - -1, '[]')
   where  m.bank_id = _unmerge.bank
     and  m.memory_id = any (array(

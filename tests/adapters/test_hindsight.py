@@ -289,6 +289,15 @@ def test_options_are_passed_on(database: str) -> None:
     assert lexical["semantic"] == []
 
 
+def test_banks_of_two_schemas_never_share_a_name() -> None:
+    banks = [(schema, name) for schema in ("public", "a", "b") for name in ("x", "a/x", "public/x")]
+
+    named = [hindsight._bank_name(*bank) for bank in banks]
+
+    assert len(set(named)) == len(banks)
+    assert named[0] == "x"
+
+
 def test_wrong_options_and_a_missing_schema_are_named(database: str) -> None:
     with pytest.raises(ValueError, match="HINDSIGHT_API_MEMORIES_OPTIONS must be a JSON object"):
         PgrecallMemories({"options": "[]"})

@@ -234,6 +234,26 @@ def test_what_nobody_sees_is_not_told_to_a_model() -> None:
     assert f"Bo likes tea {family}." in lines[1]
 
 
+@pytest.mark.parametrize(
+    ("stored", "told"),
+    [
+        ("pa\u200bss\u200c\u200d\u2060w\ufeffor\xadd\u200f", "password"),
+        ("Ok\ufe00\ufe01\U000e0100\U000e01ef", "Ok"),
+        ("👍\ufe0f\ufe0f\U000e0101\u200d\u200c", "👍\ufe0f"),
+        ("\u3164\u2063Bo", "Bo"),
+        # What is seen by its neighbours.
+        *(
+            (text, text)
+            for text in ("❤\ufe0f\u200d🔥", "1\ufe0f\u20e3", "می\u200cروم", "ന\u0d4d\u200d")
+        ),
+    ],
+)
+def test_what_has_no_width_is_told_only_where_it_shapes_what_is_before_it(
+    stored: str, told: str
+) -> None:
+    assert said(hit(1, f"Say {stored} to Bo."))[1] == f"[1] Say {told} to Bo."
+
+
 def test_what_differs_in_a_sign_is_no_repetition() -> None:
     texts = ["if a < b: go(-5)", "if a > b: go(-5)", "if !ready: go", "if ready: go", "f", "f()"]
     repeated = ["If a < b: go(-5).", "F…"]

@@ -654,6 +654,15 @@ def test_the_error_for_a_malformed_dsn_does_not_tell_its_password(run: Run, dsn:
     assert password not in said + told
 
 
+def test_doctor_leaves_a_connection_the_settings_that_it_has(dsn: str) -> None:
+    strict = make_conninfo(dsn, options="-c quote_all_identifiers=on")
+    with psycopg.connect(strict, autocommit=True) as connection:
+        found = doctor.examine_connected(connection)
+
+        assert "bad" not in {finding.status for finding in found}
+        assert connection.execute("show quote_all_identifiers").fetchone() == ("on",)
+
+
 def test_doctor_names_the_model_that_comes_with_the_driver(run: Run, database: str) -> None:
     def advice() -> set[str]:
         return {x["advice"] for x in json.loads(run("doctor", "--json")[1]) if x["advice"]}
@@ -831,18 +840,21 @@ def test_doctor_notices_what_a_restore_left_out(
     assert code == 1
 
 
+@pytest.mark.parametrize("setting", ["statement_timeout", "transaction_timeout"])
 def test_a_statement_timeout_says_how_to_get_more_time(
-    run: Run, database: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, database: str, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     # Not until the end of the test, when the database is dropped.
     with psycopg.connect(database) as connection, monkeypatch.context() as limited:
+        if setting == "transaction_timeout" and connection.info.server_version < 170000:
+            pytest.skip("PostgreSQL 16 has no transaction_timeout")
         connection.execute("lock table pgrecall.bank")
-        limited.setenv("PGOPTIONS", "-c statement_timeout=50")
+        limited.setenv("PGOPTIONS", f"-c {setting}=500")
         code, _, err = run("bank", "list")
 
     assert code == 1
-    assert "canceling statement due to statement timeout" in err
-    assert "PGOPTIONS='-c statement_timeout=10min'" in err
+    assert f"due to {setting.replace('_', ' ')}" in err
+    assert f"PGOPTIONS='-c {setting}=10min'" in err
 
 
 def found_by_doctor(run: Run, database: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -144,6 +144,41 @@ def test_an_async_connection_is_opened_again(database: str, bank: str, admin: Co
             return [hit.text for hit in await memory.recall(bank, "Atlas", top_k=1)]
 
     assert asyncio.run(body()) == ["Ana leads Atlas."]
+
+
+@needs_pool
+def test_a_pool_that_lost_all_its_connections_answers_at_once(
+    database: str, bank: str, admin: Connection
+) -> None:
+    with Recall.connect(database, embedder=None, pool_size=8) as memory:
+        with ExitStack() as lent:
+            for _ in range(8):
+                lent.enter_context(memory._connection(Trace()))
+        assert drop_connections(admin) >= 8
+
+        found = memory.recall(bank, "Atlas", top_k=1, timeout=10)
+
+    assert [hit.text for hit in found] == ["Ana leads Atlas."]
+
+
+@needs_pool
+def test_what_the_server_ends_for_its_time_is_not_sent_again(
+    database: str, bank: str, admin: Connection
+) -> None:
+    from psycopg_pool import ConnectionPool
+
+    if admin.info.server_version < 170000:
+        pytest.skip("PostgreSQL 16 has no transaction_timeout")
+    limited = make_conninfo(database, options="-c transaction_timeout=500")
+    with ConnectionPool(limited, min_size=1, max_size=2) as pool:
+        memory = Recall(pool, embedder=None)
+        with psycopg.connect(database) as locker:
+            locker.execute("lock table pgrecall.memory")
+            with pytest.raises(psycopg.Error, match="transaction timeout"):
+                memory.recall(bank, "Atlas")
+
+        assert pool.get_stats()["returns_bad"] == 1
+        assert [one.bank_id for one in memory.banks()] == [bank]
 
 
 def test_a_call_that_waited_for_an_upgrade_is_sent_again(

@@ -632,6 +632,23 @@ def test_a_consolidation_is_undone_row_for_row(bank: Connection) -> None:
     assert call(bank, "unconsolidate", bank="b") == []
 
 
+def test_what_is_given_after_a_consolidation_stays_when_it_is_undone(bank: Connection) -> None:
+    kept, merged, _ = retain(bank, DUPLICATES[:3])
+    call(bank, "consolidate", bank="b", dry_run=False)
+    retain(bank, [DUPLICATES[1] | {"proof_count": 7}])
+    retain(bank, [DUPLICATES[0] | {"expires_at": "2999-01-01"}])
+
+    call(bank, "unconsolidate", bank="b")
+
+    assert rows(
+        bank,
+        "select memory_id, valid_to::date::text, proof_count from pgrecall.memory"
+        " where memory_id in (%s, %s) order by 1",
+        kept,
+        merged,
+    ) == [(kept, "2999-01-01", 2), (merged, None, 7)]
+
+
 def test_one_group_of_a_consolidation_is_undone_alone(bank: Connection) -> None:
     retain(bank, [*DUPLICATES, {"text": "Leo sails"}, {"text": "Leo  sails"}])
     done = call(bank, "consolidate", bank="b", dry_run=False)

@@ -60,24 +60,37 @@ def test_letters_do_not_depend_on_the_locale_of_who_starts_a_server(
     assert found == [("émile", True)]
 
 
+@pytest.mark.parametrize("link", [os.symlink, os.link])
 @pytest.mark.parametrize(
-    "name", ["pgrecall_hba.conf", "pgrecall_ident.conf", ".handle_pids.json", SETTINGS_FILE]
+    "name", ["pgrecall_hba.conf", "pgrecall_ident.conf", ".handle_pids.json", "postgresql.conf"]
 )
-def test_no_link_in_the_data_directory_leads_a_start_to_another_file(data: Path, name: str) -> None:
+def test_no_link_in_the_data_directory_leads_a_start_to_another_file(
+    data: Path, name: str, link: Callable[[Path, Path], None]
+) -> None:
     # As root it would be overwritten, and given to the user of the server.
     other = data.parent / "other"
     embedded_server(path=data).stop()
     (data / name).unlink()
-    (data / name).symlink_to(other)
-    if name != SETTINGS_FILE:  # which is written where it is missing
-        other.write_text("[]")
-        other.chmod(0o600)
+    (data / SETTINGS_FILE).unlink()  # which is written, and included, where it is missing
+    other.write_text("[]")
+    other.chmod(0o600)
+    link(other, data / name)
 
     embedded_server(path=data).stop()
 
     assert not (data / name).is_symlink()
-    assert other.exists() == (name != SETTINGS_FILE)
-    assert not other.exists() or (other.read_text(), other.stat().st_uid) == ("[]", os.geteuid())
+    assert (other.read_text(), other.stat().st_uid) == ("[]", os.geteuid())
+
+
+def test_a_dangling_link_of_the_settings_makes_no_file_elsewhere(data: Path) -> None:
+    embedded_server(path=data).stop()
+    (data / SETTINGS_FILE).unlink()
+    (data / SETTINGS_FILE).symlink_to(data.parent / "other")
+
+    embedded_server(path=data).stop()
+
+    assert not (data / SETTINGS_FILE).is_symlink()
+    assert not (data.parent / "other").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")

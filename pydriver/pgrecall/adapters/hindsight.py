@@ -134,7 +134,7 @@ class PgrecallMemories(PostgresMemories):
 
     Configuration: ``HINDSIGHT_API_MEMORIES_OPTIONS`` holds options of recall_options() as JSON.
     ``HINDSIGHT_API_MEMORIES_PREFIX`` is the prefix of pgrecall's bank names, by default
-    "hindsight/". The schema follows the prefix unless it is public.
+    "hindsight/". The schema follows the prefix unless it is public and the name has no slash.
     """
 
     name = "pgrecall"
@@ -242,8 +242,7 @@ class PgrecallMemories(PostgresMemories):
 
     async def _follow(self, connection: Any, bank_id: str) -> str | None:
         """Copy what has changed in a bank; return its name in pgrecall, None if it is empty."""
-        schema = fq_store_table("").rstrip(".")
-        bank = f"{self._prefix}{'' if schema == 'public' else schema + '/'}{bank_id}"
+        bank = self._prefix + _bank_name(fq_store_table("").rstrip("."), bank_id)
         tables = {
             "units": fq_store_table("memory_units"),
             "mentions": fq_store_table("unit_entities"),
@@ -287,6 +286,11 @@ class PgrecallMemories(PostgresMemories):
                 row["dimensions"],
             )
         return row["until"] or datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def _bank_name(schema: str, bank_id: str) -> str:
+    """Return a name that no bank of another schema has: what precedes a slash is the schema."""
+    return bank_id if schema == "public" and "/" not in bank_id else f"{schema}/{bank_id}"
 
 
 def _conditions(

@@ -171,9 +171,13 @@ def standbys() -> Call[Standby, list[Standby]]:
     return call_records(Standby, "standbys")
 
 
-UNLIMITED = ("set statement_timeout = 0", "set lock_timeout = 0")
+_LIMITS = (
+    "from pg_catalog.pg_settings"
+    " where name in ('statement_timeout', 'lock_timeout', 'transaction_timeout')"
+)
+UNLIMITED = f"select pg_catalog.set_config(name, '0', false) {_LIMITS}"
 """Sent before a statement of :func:`index_plan`, which may take hours."""
-LIMITED = ("reset statement_timeout", "reset lock_timeout")
+LIMITED = f"select pg_catalog.set_config(name, reset_val, false) {_LIMITS}"
 """Sent afterwards."""
 
 

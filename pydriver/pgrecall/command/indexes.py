@@ -57,9 +57,8 @@ def _applied(dsn: str, steps: Sequence[IndexStep], console: Console) -> Iterator
         connect(dsn, autocommit=True) as watcher,
         render.progress_bar(console) as progress,
     ):
-        # A statement timeout for queries would interrupt large builds.
-        for before in UNLIMITED:
-            worker.execute(before)
+        # A limit of time for queries would interrupt large builds.
+        worker.execute(UNLIMITED)
         try:
             for number, step in enumerate(steps, 1):
                 about = f"{step.action} {number} of {len(steps)}"
@@ -67,8 +66,8 @@ def _applied(dsn: str, steps: Sequence[IndexStep], console: Console) -> Iterator
                 yield step
         finally:
             # Behind a pooler the session is used again.
-            for after in () if worker.closed else LIMITED:
-                worker.execute(after)
+            if not worker.closed:
+                worker.execute(LIMITED)
 
 
 def _run(

@@ -25,6 +25,12 @@ from pgrecall.server import DSN_VARIABLE
 
 _MAKES = "Create it with: "  # in a hint, before a statement
 _ESCAPE = "pgrecall.escape"
+# Which setting ended a statement or a connection, by the SQLSTATE that the server gave.
+_LIMITS = {
+    "57014": "statement_timeout",
+    "25P03": "idle_in_transaction_session_timeout",
+    "25P04": "transaction_timeout",
+}
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
@@ -139,13 +145,6 @@ def run(action: str, options: SimpleNamespace) -> int:
             or "Another session holds a lock. See who: select pid, query from pg_stat_activity"
             " where state <> 'idle';",
         )
-    except psycopg.errors.QueryCanceled as error:
-        return fail(
-            error.diag.message_primary or str(error),
-            error.diag.message_hint
-            or "Where statement_timeout is set, give the command more time:"
-            " PGOPTIONS='-c statement_timeout=10min' pgrecall ...",
-        )
     except psycopg.Error as error:
         if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
             # Nothing that the server said.
@@ -153,7 +152,16 @@ def run(action: str, options: SimpleNamespace) -> int:
                 f"cannot reach the server: {str(error).strip()}",
                 f"Check --dsn and {DSN_VARIABLE}; without either the embedded server is used.",
             )
-        return fail((error.diag.message_primary or str(error)).strip(), error.diag.message_hint)
+        limit = _LIMITS.get(error.sqlstate or "")
+        return fail(
+            (error.diag.message_primary or str(error)).strip(),
+            error.diag.message_hint
+            or (
+                limit
+                and f"Where {limit} is set, give the command more time:"
+                f" PGOPTIONS='-c {limit}=10min' pgrecall ..."
+            ),
+        )
     except BrokenPipeError:  # closed pipe, as in: pgrecall ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

@@ -27,6 +27,12 @@ from pgrecall.errors import InvalidArgument
 
 T = TypeVar("T")
 
+MOST_LOST = 100
+"""Lost connections that a call gives back to a pool, each for another one.
+
+Not by the check of the pool, which waits after each, a second and then longer.
+"""
+
 _IN_USE = "another call uses the connection"
 _HAS_SECRET = re.compile("@|password|secret")
 _NAMES_OPTION = re.compile(r'invalid (connection option|URI query parameter:) "\w+"')
@@ -97,7 +103,7 @@ def is_alive(connection: psycopg.BaseConnection[Any]) -> bool:
     return connection.pgconn.status == psycopg.pq.ConnStatus.OK
 
 
-def check_alive(connection: psycopg.BaseConnection[Any]) -> None:
+async def check_alive(connection: psycopg.BaseConnection[Any]) -> None:
     """Raise an error if :func:`is_alive` is false; a pool calls this."""
     if not is_alive(connection):
         raise psycopg.OperationalError("the server closed the connection")

@@ -17,6 +17,8 @@ _ROLLED_BACK = ("40001", "40P01", "57P03")  # nothing was done, so a retry is sa
 _UPGRADED = ("42883", "42703", "42P01")  # function, column or table that is gone
 _REPLACED = "cache lookup failed for function"  # XX000, of a function that was just replaced
 _CONNECTION_LOST = ("08", "57P01", "57P02")
+# statement_timeout and transaction_timeout; the latter ends the connection, too.
+_OUT_OF_TIME = ("57014", "25P04")
 _NOT_YET = ("starting up", "shutting down", "recovery", "too many", "connection slots")
 """Messages of a server that will soon accept connections; they come without a code."""
 
@@ -32,7 +34,7 @@ def is_transient(
 ) -> bool:
     """Return whether a retry of a call may succeed and is safe, after some retries."""
     state = error.sqlstate or ""
-    if repetitions >= (_CONFLICT_TRIES if state == "40001" else RETRIES):
+    if is_cut(error) or repetitions >= (_CONFLICT_TRIES if state == "40001" else RETRIES):
         return False
     if not trace.is_sent:
         return _may_connect(error)
@@ -42,6 +44,11 @@ def is_transient(
     if (state in _UPGRADED or is_replaced) and repetitions == 0:
         return True  # a call that waited for an upgrade goes on in its old body, the next does not
     return is_repeatable and (trace.is_lost or state.startswith(_CONNECTION_LOST))
+
+
+def is_cut(error: psycopg.Error) -> bool:
+    """Return whether the server ended a statement that took too long: it would again."""
+    return error.sqlstate in _OUT_OF_TIME
 
 
 def is_outage(error: psycopg.Error) -> bool:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 
+from psycopg.pq import TransactionStatus
 from psycopg.sql import Literal
 
 from pgrecall._version import __version__
 from pgrecall.client import Connection, Recall
-from pgrecall.connection.connecting import connect
+from pgrecall.connection.connecting import connect, value_of
 from pgrecall.doctor import LEAST_RECALL, queries
 from pgrecall.doctor.queries import Table
 from pgrecall.errors import RecallError
@@ -63,7 +65,27 @@ def examine_connected(connection: Connection) -> list[Finding]:
         schema.refuse_router(connection)
     except RecallError as error:
         return [Finding("good", "router", error.message, error.hint)]
-    connection.execute("set quote_all_identifiers = off")  # the checks compare names as text
+    with _unquoted(connection):
+        return _findings(connection)
+
+
+@contextmanager
+def _unquoted(connection: Connection) -> Iterator[None]:
+    """Have names written without quotes, since the checks compare them as text."""
+    former = value_of(connection, "select current_setting('quote_all_identifiers')")
+    connection.execute("set quote_all_identifiers = off")
+    try:
+        yield
+    finally:
+        # In a failed transaction nothing runs, and its end takes the setting back.
+        if connection.info.transaction_status in (
+            TransactionStatus.IDLE,
+            TransactionStatus.INTRANS,
+        ):
+            connection.execute("select set_config('quote_all_identifiers', %s, false)", [former])
+
+
+def _findings(connection: Connection) -> list[Finding]:
     recall = Recall(connection)
     findings = [_server(connection), _vector(recall), _pgrecall(connection)]
     findings += [*_locale(recall), _embedder(), _reranker()]

@@ -3,10 +3,10 @@
 Any page in a browser can send requests to 127.0.0.1, and can make a host name of its own resolve to
 127.0.0.1 (DNS rebinding). So a request is accepted only
 
-* with a host name of this server: the header Host is one of ``hosts``; * from a page of this
-server: the header Origin, if sent, is the requested address, and a request by cookie that may write
-must have it; * with the token: as ``Authorization: Bearer``, or as a cookie, which a link with
-``?token=`` sets.
+* with a host name of this server: the header Host is one of ``hosts``;
+* from a page of this server: the header Origin, if sent, is the requested address, and a request by
+  cookie that may write must have it;
+* with the token: as ``Authorization: Bearer``, or as a cookie, which a link with ``?token=`` sets.
 
 It is independent of the application, and needs no package.
 """

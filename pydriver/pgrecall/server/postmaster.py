@@ -160,11 +160,14 @@ class Postmaster:
 
         A link is replaced: else that user could have root write, and give away, another file.
         """
-        if (self.data / name).is_symlink():
-            (self.data / name).unlink()
+        path = self.data / name
+        with contextlib.suppress(FileNotFoundError):
+            there = path.lstat()
+            if not stat.S_ISREG(there.st_mode) or there.st_nlink > 1:
+                path.unlink()
         how = os.O_APPEND if is_appended else os.O_TRUNC
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | how
-        descriptor = os.open(self.data / name, flags, 0o600)
+        descriptor = os.open(path, flags, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             if os.geteuid() == 0:
                 os.fchown(file.fileno(), self._owner.pw_uid, self._owner.pw_gid)
