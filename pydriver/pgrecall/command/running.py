@@ -24,6 +24,10 @@ from pgrecall.errors import BankNotFound, ModelMismatch, RecallError
 from pgrecall.server import DSN_VARIABLE
 
 _MAKES = "Create it with: "  # in a hint, before a statement
+_GRANT = (
+    "Have its owner run: select pgrecall.create_roles(); and then, with the name of your role:"
+    " grant pgrecall_reader to you;"
+)
 _ESCAPE = "pgrecall.escape"
 
 
@@ -153,7 +157,10 @@ def run(action: str, options: SimpleNamespace) -> int:
                 f"cannot reach the server: {str(error).strip()}",
                 f"Check --dsn and {DSN_VARIABLE}; without either the embedded server is used.",
             )
-        return fail((error.diag.message_primary or str(error)).strip(), error.diag.message_hint)
+        said, hint = (error.diag.message_primary or str(error)).strip(), error.diag.message_hint
+        if error.sqlstate == "42501" and said.endswith("pgrecall"):  # the schema, in any language
+            hint = hint or _GRANT
+        return fail(said, hint)
     except BrokenPipeError:  # closed pipe, as in: pgrecall ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
