@@ -28,6 +28,13 @@ from typing import TYPE_CHECKING
 from pgrecall._version import __version__
 
 if TYPE_CHECKING:
+    from pgrecall import aio as aio
+    from pgrecall import client as client
+    from pgrecall import embedders as embedders
+    from pgrecall import errors as errors
+    from pgrecall import report as report
+    from pgrecall import rerankers as rerankers
+    from pgrecall import rows as rows
     from pgrecall.aio import AsyncBankHandle, AsyncRecall
     from pgrecall.asking.recall_options import RecallOptions
     from pgrecall.client import BankHandle, Recall
@@ -230,21 +237,23 @@ _HOMES = (
 )
 
 
-def __getattr__(name: str) -> object:
-    """Import a name or a module of this package on first use."""
-    if name in _HOMES:
-        return import_module(f"{__name__}.{name}")
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "connect":
-        value = __getattr__("Recall").connect  # type: ignore[attr-defined]
-    elif name == "connect_async":
-        value = __getattr__("AsyncRecall").connect  # type: ignore[attr-defined]
-    else:
-        modules = (import_module(f"{__name__}.{home}") for home in _HOMES)
-        value = next(getattr(module, name) for module in modules if hasattr(module, name))
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # else type checkers take any name for one of this package
+
+    def __getattr__(name: str) -> object:
+        """Import a name or a module of this package on first use."""
+        if name in _HOMES:
+            return import_module(f"{__name__}.{name}")
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name == "connect":
+            value = __getattr__("Recall").connect
+        elif name == "connect_async":
+            value = __getattr__("AsyncRecall").connect
+        else:
+            modules = (import_module(f"{__name__}.{home}") for home in _HOMES)
+            value = next(getattr(module, name) for module in modules if hasattr(module, name))
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

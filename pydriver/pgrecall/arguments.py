@@ -47,6 +47,7 @@ _HINTS: dict[Any, str] = {
         ("entity_id", "entity_a", "entity_b", "entity_ids", "others"),
         "query_entities() and list_entities() find the ids of names.",
     ),
+    "dsn": 'Pass text, such as "host=... dbname=...". Recall(connection) takes a connection.',
 }
 # These have more specific errors.
 _UNCHECKED = frozenset(("embedding", "hypothetical", "filter"))

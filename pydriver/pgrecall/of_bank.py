@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, update_wrapper
+from inspect import Signature, signature
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 P = ParamSpec("P")
@@ -23,7 +24,18 @@ class OfBank(Generic[P, T]):
     def __init__(self, method: Callable[Concatenate[Any, str, P], T]) -> None:
         """Keep the method; its first argument is the bank."""
         self.method = method
-        self.__doc__ = method.__doc__
+        update_wrapper(self, method)
+        del self.__wrapped__  # type: ignore[attr-defined]  # whose signature names the bank
+
+    def __call__(self, handle: Handle, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call the method for a bank, as in ``BankHandle.drop(bank)``."""
+        return self.__get__(handle)(*args, **kwargs)
+
+    @property
+    def __signature__(self) -> Signature:
+        """The arguments, for ``help(BankHandle)``."""
+        found = signature(self.method)
+        return found.replace(parameters=[p for p in found.parameters.values() if p.name != "bank"])
 
     @overload
     def __get__(self, handle: None, kind: type) -> OfBank[P, T]: ...

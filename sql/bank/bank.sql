@@ -427,6 +427,15 @@ select b.bank_id,
        b.created_at
 from   pgrecall.bank b;
 comment on view pgrecall.bank_overview is 'The banks, and how many rows each holds.';
+comment on column pgrecall.bank_overview.memories is 'Number of facts, with those that ended.';
+comment on column pgrecall.bank_overview.messages is 'Number of raw messages.';
+comment on column pgrecall.bank_overview.entities is 'Number of people, places and things.';
+comment on column pgrecall.bank_overview.embedding_model is
+'Model of the embeddings. Null: none stored yet, or without a name.';
+comment on column pgrecall.bank_overview.embedding_dimensions is
+'Length of the embeddings. Null: none stored yet.';
+comment on column pgrecall.bank_overview.text_search_config is
+'Text search configuration, which says how words are stemmed.';
 
 create or replace function pgrecall.bank_models(bank text)
 returns pgrecall.bank_model
@@ -475,3 +484,26 @@ comment on view pgrecall.fact is
 'The facts of all banks to explore in SQL and BI tools: text, time, full names of entities, '
 'whether it still holds, from when to when, and what replaced it. Compare bank_id; to recall, use '
 'hybrid_recall().';
+comment on column pgrecall.fact.context is 'What stood around it. Null: not given.';
+comment on column pgrecall.fact.fact_key is 'Exact name of the fact: deploy.window. Null: none.';
+comment on column pgrecall.fact.source_id is
+'Document or conversation that it was taken from. Null: unknown.';
+comment on column pgrecall.fact.metadata is
+'What else was given with it, such as who said it: metadata ->> ''speaker''.';
+comment on column pgrecall.fact.occurred_start is
+'When it happened, from here on; what was given as a date is a day in UTC. -infinity: without '
+'beginning. Null: unknown.';
+comment on column pgrecall.fact.occurred_end is
+'When it happened, to before here: a day ends as the next begins. infinity: without end.';
+comment on column pgrecall.fact.mentioned_at is 'When it was said.';
+comment on column pgrecall.fact.confidence is 'Confidence in it, 0 to 1.';
+comment on column pgrecall.fact.proof_count is 'Number of independent sources that state it.';
+comment on column pgrecall.fact.entities is
+'Full names of whom and what it is about, in order of the alphabet.';
+comment on column pgrecall.fact.is_current is 'Whether it holds now: valid_to is null or ahead.';
+comment on column pgrecall.fact.valid_from is
+'Known from here on: when it was said or stored, whichever is earlier.';
+comment on column pgrecall.fact.valid_to is
+'It no longer holds from here on; in the future: it expires then. Null: it holds without end.';
+comment on column pgrecall.fact.superseded_by is
+'memory_id of the fact that replaced it. Null: none did.';

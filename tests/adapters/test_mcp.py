@@ -534,10 +534,10 @@ def test_init_enters_the_bank_at_every_agent(tmp_path: Path) -> None:
     ("found", "words", "command"),
     [
         (["pgrecall", "uvx"], [], ["pgrecall", "mcp"]),
-        (["uvx", "pipx"], [], ["uvx", "--from", "pgrecall[all]", "pgrecall", "mcp"]),
-        (["pipx"], [], ["pipx", "run", "--spec", "pgrecall[all]", "pgrecall", "mcp"]),
+        (["uvx", "pipx"], [], ["uvx", "--from", "pgrecall[all,mcp]", "pgrecall", "mcp"]),
+        (["pipx"], [], ["pipx", "run", "--spec", "pgrecall[all,mcp]", "pgrecall", "mcp"]),
         ([], [], ["pgrecall", "mcp"]),
-        (["pgrecall"], ["--run", "uvx"], ["uvx", "--from", "pgrecall[all]", "pgrecall", "mcp"]),
+        (["pgrecall"], ["--run", "uvx"], ["uvx", "--from", "pgrecall[all,mcp]", "pgrecall", "mcp"]),
         (["pgrecall"], ["--run", "python"], [sys.executable, "-m", "pgrecall", "mcp"]),
     ],
 )

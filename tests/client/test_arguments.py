@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 
-from pgrecall import FunctionEmbedder, InvalidArgument, Recall
+from pgrecall import AsyncRecall, FunctionEmbedder, InvalidArgument, Recall
 from pgrecall.asking.recall_options import RecallOptions
 from toys import toy_embed
 
@@ -227,3 +230,18 @@ def test_a_wrong_argument_of_a_client_is_named(arguments: dict[str, Any], messag
     assert caught.value.message.startswith(message)
     assert caught.value.hint
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dsn", [5, b"dbname=postgres", Path("postgres"), psycopg.Connection])
+@pytest.mark.parametrize("kind", ["Recall", "AsyncRecall"])
+def test_a_connection_string_that_is_none_is_named(kind: str, dsn: Any) -> None:
+    def connect() -> None:
+        if kind == "Recall":
+            Recall.connect(dsn)
+        else:
+            asyncio.run(AsyncRecall.connect(dsn))
+
+    with pytest.raises(InvalidArgument, match="dsn must be text, not ") as caught:
+        connect()
+
+    assert "Recall(connection) takes a connection" in str(caught.value.hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import pydoc
 from collections.abc import Iterator
 
 import pytest
@@ -71,6 +72,20 @@ def test_a_handle_has_all_that_takes_a_bank(client: type, handle: type) -> None:
 def test_a_method_of_a_handle_is_documented_without_the_bank(bank: BankHandle) -> None:
     assert bank.recall.__doc__ == Recall.recall.__doc__
     assert [*inspect.signature(bank.get).parameters] == ["memory_id"]
+
+
+@pytest.mark.parametrize("handle", [BankHandle, AsyncBankHandle])
+def test_the_help_of_a_handle_shows_arguments(handle: type) -> None:
+    shown = pydoc.plain(pydoc.render_doc(handle))
+
+    assert "get(self, memory_id: 'int') -> 'Memory'" in shown
+    assert "object at" not in shown
+
+
+def test_a_method_of_a_handle_is_called_by_its_class_too(bank: BankHandle) -> None:
+    bank.retain("Maya leads Atlas.")
+
+    assert BankHandle.list_memories(bank, top_k=1) == bank.list_memories()
 
 
 def test_the_types_of_a_handle_are_those_of_the_client(bank: BankHandle) -> None:

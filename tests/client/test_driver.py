@@ -1559,4 +1559,4 @@ def test_names_of_the_package_are_found_on_first_use() -> None:
     assert pgrecall.connect == Recall.connect
     assert set(pgrecall.__all__) <= set(dir(pgrecall))
     with pytest.raises(AttributeError, match="has no attribute 'Rekall'"):
-        pgrecall.Rekall  # noqa: B018
+        pgrecall.Rekall  # type: ignore[attr-defined]  # noqa: B018

@@ -89,6 +89,28 @@ def test_a_line_may_be_just_a_text(run: Run, tmp_path: Path) -> None:
     assert [memory["text"] for memory in listed] == ["Ben leads Borealis", "Ana leads Atlas"]
 
 
+def test_long_texts_leave_ids_and_days_whole(run: Run, tmp_path: Path) -> None:
+    bank = "tenant-" * 10
+    fact = {"fact_key": "atlas.lead", "occurred": "2026-03-05", "fact_type": "preference"}
+    file = write(
+        tmp_path / "facts.jsonl",
+        fact | {"text": f"Ana leads Atlas{', she says' * 30}."},
+        fact | {"text": f"Ana leads Atlas{', they say' * 30}."},
+    )
+    run("retain", file, "--bank", bank, "--create", "--no-embed")
+    ids = [memory["memory_id"] for memory in json.loads(run("list", bank, "--json")[1])]
+
+    listed = run("list", bank)[1]
+    ended = run("supersede", bank, ids[0], "--by", ids[1], "--dry-run")[1]
+    banks = run("bank", "list")[1]
+
+    assert re.findall(r"^(\d+) .* (2026-03-05) +preference ", listed, re.MULTILINE) == [
+        (one, "2026-03-05") for one in ids
+    ]
+    assert re.search(rf"^{ids[0]} ", ended, re.MULTILINE)
+    assert re.search(r" none yet +\d{4}-\d\d-\d\d *$", banks, re.MULTILINE)
+
+
 def test_a_line_to_import_that_is_nested_too_deeply_is_left_out(run: Run, tmp_path: Path) -> None:
     file = write(tmp_path / "facts.jsonl", "[" * 100_000, {"text": "Ana leads Atlas"})
 
@@ -983,6 +1005,22 @@ def test_doctor_notices_an_attached_table_that_no_change_leaves(run: Run, databa
     assert as_reader == {}
 
 
+def test_a_role_without_rights_is_told_who_grants_them(run: Run, database: str) -> None:
+    commands = (["doctor"], ["bank", "list"], ["recall", "b", "Atlas", "--no-embed"])
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("create role cli_stranger login")
+        try:
+            stranger = make_conninfo(database, user="cli_stranger")
+            said = {run(*words, dsn=stranger)[::2] for words in commands}
+        finally:
+            connection.execute("drop role cli_stranger")
+
+    [(code, error)] = said
+    assert code == 1
+    assert error.startswith("error: permission denied for schema pgrecall\nhint: Have its owner")
+    assert "grant pgrecall_reader to you;" in error
+
+
 def test_doctor_says_whose_the_function_of_the_searcher_is(run: Run, database: str) -> None:
     def found() -> list[tuple[str, str]]:
         return [
@@ -1150,6 +1188,30 @@ def test_doctor_warns_where_the_packaged_embedder_cannot_run(
     assert code == 0
     assert "warn embedder: cannot embed texts: package tokenizers is missing\n" in out
     assert "Run: pip install 'pgrecall[embed]'" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "package", "extra"),
+    [
+        (["console"], "uvicorn", "console"),
+        (["console"], "starlette.applications", "console"),
+        (["mcp", "--bank", "b"], "mcp.types", "mcp"),
+    ],
+)
+def test_a_package_that_a_command_lacks_is_named(
+    database: str, words: list[str], package: str, extra: str
+) -> None:
+    program = (
+        f"import sys; sys.modules[{package!r}] = None; from pgrecall.command import main;"
+        f" sys.exit(main({[*words, '--dsn', database]}))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+    hint = f"hint: Run: pip install 'pgrecall[{extra}]'\n"
+    assert (done.returncode, done.stderr) == (1, f"error: package {package} is missing\n{hint}")
 
 
 def test_facts_that_cannot_be_embedded_are_stored_and_counted(

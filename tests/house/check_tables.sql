@@ -143,4 +143,15 @@ and    a.attname <> all (
            created_at,refreshed_at,started_at,ended_at,sent_at}'
        )
 
+union all
+-- BI tools show them beside the columns.
+select 'has a comment', c.relname || '.' || a.attname
+from   pg_class c
+join   pg_attribute a on a.attrelid = c.oid
+where  c.relnamespace = 'pgrecall'::regnamespace
+and    c.relkind = 'v'
+and    a.attnum > 0
+and    col_description(c.oid, a.attnum) is null
+and    a.attname <> all ('{bank_id,memory_id,fact_type,text,tags,created_at}')
+
 order  by 1, 2;

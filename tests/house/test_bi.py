@@ -19,6 +19,7 @@ from sqlcalls import SAMPLE, log_recalls
 TEXT = (build.SQL / "bi.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"^```sql\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 TITLES = ["month", "name", "one", "source_id", "question", "complaint"]
+CALLS = re.findall(r"`(pgrecall\.\w+\(.*?\))`", TEXT)
 DASHBOARD = json.loads((build.SQL / "grafana.json").read_text(encoding="utf-8"))
 NOW = datetime.now(timezone.utc)
 
@@ -55,6 +56,30 @@ def test_a_query_for_analysts_finds_something(demo: Any, query: str) -> None:
     assert len(found) > 1
     assert TITLES[QUERIES.index(query) - 1] in found[0]
     assert all(row["answer"] for row in found if "answer" in row)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_reader_may_make_the_call_that_answers_a_question(demo: Any, call: str) -> None:
+    with demo.transaction(force_rollback=True):
+        demo.execute("select pgrecall.create_roles('bi_test')")
+        demo.execute("set local role bi_test_reader")
+
+        assert demo.execute(f"select * from {call}").description
+
+
+def test_what_was_given_as_a_date_is_of_its_month_in_utc_alone(demo: Any) -> None:
+    query = QUERIES[1].replace("'demo'", "'days'")
+    with demo.transaction(force_rollback=True):
+        memory = Recall(psycopg.Connection(demo.pgconn), embedder=None)
+        memory.create_bank("days")
+        memory.retain("days", [{"text": "It opened.", "occurred": "2026-03-01"}])
+
+        months = []
+        for zone in ("UTC", "America/New_York"):
+            demo.execute(f"set local timezone = '{zone}'")
+            months.append(str(demo.execute(query).fetchall()[0]["month"]))
+
+    assert months == ["2026-03-01", "2026-02-01"]
 
 
 def test_what_says_the_same_is_counted_as_one_complaint(demo: Any) -> None:

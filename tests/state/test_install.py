@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -72,6 +73,20 @@ def made_up_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(build, "SQL", tmp_path / "sql")
     monkeypatch.setattr(build, "MIGRATIONS", migrations)
     return migrations
+
+
+def everything(dsn: str) -> set[tuple[str, str]]:
+    """Return type and name of what a database holds beside PostgreSQL and pgvector."""
+    catalogs = ("namespace", "class", "proc", "type", "cast", "operator", "extension")
+    objects = " union all ".join(f"select 'pg_{c}'::regclass, oid from pg_{c}" for c in catalogs)
+    with psycopg.connect(dsn) as connection:
+        return set(
+            connection.execute(
+                f"select o.type, o.identity from ({objects}) as x(class_id, id)"
+                " cross join pg_identify_object(x.class_id, x.id, 0) as o"
+                " where x.id >= 16384 and o.identity !~ 'vector|pg_toast'"
+            ).fetchall()
+        )
 
 
 @pytest.fixture
@@ -567,6 +582,23 @@ def test_dropping_the_extension_keeps_the_memories(server: Server, empty_databas
         banks = connection.execute("select bank_id from pgrecall.bank").fetchall()
 
     assert banks == [("diary",)]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_what_is_removed_as_the_reference_says_is_gone_and_can_be_installed_again(
+    server: Server, empty_database: str, route: str
+) -> None:
+    text = (build.SQL / "reference.md").read_text(encoding="utf-8")
+    [removal] = re.findall(r"^\*\*Removal\.\*\* `(.+?)`", text, re.MULTILINE)
+    before = everything(empty_database)
+    servers.install(route, server, empty_database)
+
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("select pgrecall.create_bank('diary')")
+        connection.execute(removal)
+
+    assert everything(empty_database) == before
+    servers.install(route, server, empty_database)
 
 
 def test_migrate_upgrades_a_script_that_the_extension_ran(

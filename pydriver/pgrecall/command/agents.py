@@ -71,8 +71,8 @@ AGENTS: Mapping[str, Agent] = {
 
 RUNS: Mapping[str, Sequence[str]] = {
     "path": [NAME],
-    "uvx": ["uvx", "--from", "pgrecall[all]", NAME],
-    "pipx": ["pipx", "run", "--spec", "pgrecall[all]", NAME],
+    "uvx": ["uvx", "--from", "pgrecall[all,mcp]", NAME],
+    "pipx": ["pipx", "run", "--spec", "pgrecall[all,mcp]", NAME],
     "python": [sys.executable, "-m", NAME],
 }
 """How an agent starts the command."""

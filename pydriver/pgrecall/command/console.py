@@ -8,14 +8,19 @@ import webbrowser
 from types import SimpleNamespace
 from urllib.parse import quote
 
-import uvicorn
 from rich.console import Console
 
+from pgrecall.adapters import missing
 from pgrecall.client import Recall
 from pgrecall.command.actions import embedder_of
 from pgrecall.console import application
 from pgrecall.errors import InvalidArgument
 from pgrecall.server.doors import LOCAL_HOSTS, Doors
+
+try:
+    import uvicorn
+except ImportError as error:
+    raise missing("console", error) from error
 
 POOL_SIZE = 6
 

@@ -472,12 +472,28 @@ _NUMBERS = frozenset(
 )
 
 
+# All others keep their width: an id is of no use in part.
+_WRAPPED = frozenset(
+    {
+        "answer",
+        "bank",
+        "embedding model",
+        "ended",
+        "found by",
+        "key or source",
+        "memory",
+        "reason",
+        "text",
+    }
+)
+
+
 def _table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for column in columns:
         table.add_column(
             column,
             justify="right" if column in _NUMBERS else "left",
-            no_wrap=column not in ("answer", "found by", "reason", "key or source", "ended"),
+            no_wrap=column not in _WRAPPED,
         )
     return table

@@ -24,6 +24,10 @@ from pgrecall.errors import BankNotFound, ModelMismatch, RecallError
 from pgrecall.server import DSN_VARIABLE
 
 _MAKES = "Create it with: "  # in a hint, before a statement
+_GRANT = (
+    "Have its owner run: select pgrecall.create_roles(); and then, with the name of your role:"
+    " grant pgrecall_reader to you;"
+)
 _ESCAPE = "pgrecall.escape"
 # Which setting ended a statement or a connection, by the SQLSTATE that the server gave.
 _LIMITS = {
@@ -152,19 +156,24 @@ def run(action: str, options: SimpleNamespace) -> int:
                 f"cannot reach the server: {str(error).strip()}",
                 f"Check --dsn and {DSN_VARIABLE}; without either the embedded server is used.",
             )
+        said, hint = (error.diag.message_primary or str(error)).strip(), error.diag.message_hint
         limit = _LIMITS.get(error.sqlstate or "")
-        return fail(
-            (error.diag.message_primary or str(error)).strip(),
-            error.diag.message_hint
-            or (
-                limit
-                and f"Where {limit} is set, give the command more time:"
+        if limit:
+            hint = hint or (
+                f"Where {limit} is set, give the command more time:"
                 f" PGOPTIONS='-c {limit}=10min' pgrecall ..."
-            ),
-        )
+            )
+        elif error.sqlstate == "42501" and said.endswith("pgrecall"):  # the schema, any language
+            hint = hint or _GRANT
+        return fail(said, hint)
     except BrokenPipeError:  # closed pipe, as in: pgrecall ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except ImportError as error:
+        said, _, remedy = str(error).partition(". Run: ")
+        if not remedy:
+            raise
+        return fail(said, f"Run: {remedy}")
     except OSError as error:
         return fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), None)
     except (KeyboardInterrupt, EOFError):

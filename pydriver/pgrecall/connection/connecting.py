@@ -22,6 +22,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import scalar_row
 
 from pgrecall._version import __version__
+from pgrecall.arguments import check_type
 from pgrecall.connection.deadlines import disconnected_after
 from pgrecall.errors import InvalidArgument
 
@@ -45,6 +46,7 @@ def checked_dsn(dsn: str) -> str:
         InvalidArgument: it cannot be read; the reason quotes it only if it has no password.
 
     """
+    check_type("dsn", dsn, str)
     try:
         conninfo_to_dict(dsn)
     except psycopg.ProgrammingError as error:
