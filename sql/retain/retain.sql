@@ -509,7 +509,9 @@ begin
   perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_short_names(bank, fact_rows);
   perform pgrecall_internal._store_entities(bank, fact_rows);
-  perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._store_mentions(
+    locked, fact_rows, memory_ids,
+    array(select distinct u from unnest(memory_ids) as u where u <> all (new_ids)));
   perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
   if link = 'now' then
