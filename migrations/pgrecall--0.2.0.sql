@@ -4746,6 +4746,24 @@ $$;
 comment on function pgrecall_internal._raise_replaced is
 'Raises RC001 for a bank that is gone, 40001 for one that was replaced.';
 
+create or replace function pgrecall_internal._check_snapshot(bank text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  if not pgrecall_internal._sees_commits() then
+    raise exception using
+      errcode = 'serialization_failure',
+      message = format('bank "%s" was written since the transaction began', bank),
+      hint    = 'Run the transaction again.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_snapshot is
+'Raises 40001 where a snapshot hides what a writer that shared the bank has stored since. Called '
+'when a constraint fails, for constraints see more than the snapshot.';
+
 create or replace function pgrecall_internal._check_writable()
 returns void
 language plpgsql stable parallel safe
@@ -6122,6 +6140,8 @@ begin
      and pgrecall_internal._is_weighing_due(bank.bank_id, kind)
      and (is_alone or pg_try_advisory_xact_lock(pgrecall_internal._lock_key(bank)))
   then
+    -- So that no snapshot from before is stored with: that would be with the old mean, too.
+    perform pgrecall_internal._locked_bank(bank.bank_id);
     perform pgrecall_internal._weigh_documents(bank, kind, null);
   end if;
   return batch.documents;
@@ -12187,12 +12207,18 @@ begin
   where  r.bank_id = merge_entities.bank
     and  r.relation_id = any (array(
            select c.relation_id from copy c where c.is_loop or c.n > 1));
-  update pgrecall.relation r
-  set    from_id = case when r.from_id = any (gone) then merge_entities.entity_id
-                        else r.from_id end,
-         to_id   = case when r.to_id = any (gone) then merge_entities.entity_id else r.to_id end
-  where  r.bank_id = merge_entities.bank and r.relation_id = any (relation_ids)
-    and  (r.from_id = any (gone) or r.to_id = any (gone));
+  begin
+    update pgrecall.relation r
+    set    from_id = case when r.from_id = any (gone) then merge_entities.entity_id
+                          else r.from_id end,
+           to_id   = case when r.to_id = any (gone) then merge_entities.entity_id
+                          else r.to_id end
+    where  r.bank_id = merge_entities.bank and r.relation_id = any (relation_ids)
+      and  (r.from_id = any (gone) or r.to_id = any (gone));
+  exception when unique_violation then
+    perform pgrecall_internal._check_snapshot(bank);
+    raise;
+  end;
 
   update pgrecall.entity e
   set    kind = (
@@ -14215,6 +14241,9 @@ begin
   perform pgrecall_internal._recount_documents(
     bank, 'message', -counted, before.total_length + after.total_length);
   return removed;
+exception when foreign_key_violation then
+  perform pgrecall_internal._check_snapshot(bank.bank_id);
+  raise;
 end;
 $$;
 comment on function pgrecall_internal._forget_messages is
@@ -16453,12 +16482,17 @@ begin
   update pgrecall.memory m
   set    superseded_by = null
   where  m.bank_id = forget.bank and m.superseded_by = any (forget.memory_ids);
-  with gone as (
-    delete from pgrecall.memory m
-    where  m.bank_id = forget.bank and m.memory_id = any (forget.memory_ids)
-    returning 1
-  )
-  select count(*) into removed from gone;
+  begin
+    with gone as (
+      delete from pgrecall.memory m
+      where  m.bank_id = forget.bank and m.memory_id = any (forget.memory_ids)
+      returning 1
+    )
+    select count(*) into removed from gone;
+  exception when foreign_key_violation then
+    perform pgrecall_internal._check_snapshot(bank);
+    raise;
+  end;
   -- An entity without mentions is deleted. Looked up one by one: joined, a table analysed while it
   -- was empty is read whole for each.
   delete from pgrecall.entity e
@@ -22354,6 +22388,9 @@ begin
          corrections   = nullif(m.corrections - -1, '[]')
   from   unnest(ids, ends) as c(memory_id, valid_to)
   where  m.bank_id = _restore.bank and m.memory_id = c.memory_id;
+exception when unique_violation then
+  perform pgrecall_internal._check_snapshot(bank);
+  raise;
 end;
 $$;
 comment on function pgrecall_internal._restore is
@@ -22956,13 +22993,18 @@ begin
          corrections = pgrecall_internal._corrections(
                          row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)
   where  m.bank_id = quarantine.bank and m.memory_id = any (ids);
-  update pgrecall.memory m
-  set    valid_to      = u.ends_at,
-         superseded_by = u.successor_id,
-         corrections   = pgrecall_internal._corrections(
-                           row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)
-  from   unnest(again, ends, successors) as u(memory_id, ends_at, successor_id)
-  where  m.bank_id = quarantine.bank and m.memory_id = u.memory_id;
+  begin
+    update pgrecall.memory m
+    set    valid_to      = u.ends_at,
+           superseded_by = u.successor_id,
+           corrections   = pgrecall_internal._corrections(
+                             row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)
+    from   unnest(again, ends, successors) as u(memory_id, ends_at, successor_id)
+    where  m.bank_id = quarantine.bank and m.memory_id = u.memory_id;
+  exception when unique_violation then
+    perform pgrecall_internal._check_snapshot(bank);
+    raise;
+  end;
   return query
   select * from pgrecall_internal._corrected(bank, ids || again);
 end;

@@ -339,6 +339,8 @@ begin
      and pgrecall_internal._is_weighing_due(bank.bank_id, kind)
      and (is_alone or pg_try_advisory_xact_lock(pgrecall_internal._lock_key(bank)))
   then
+    -- So that no snapshot from before is stored with: that would be with the old mean, too.
+    perform pgrecall_internal._locked_bank(bank.bank_id);
     perform pgrecall_internal._weigh_documents(bank, kind, null);
   end if;
   return batch.documents;

@@ -644,12 +644,17 @@ begin
   update pgrecall.memory m
   set    superseded_by = null
   where  m.bank_id = forget.bank and m.superseded_by = any (forget.memory_ids);
-  with gone as (
-    delete from pgrecall.memory m
-    where  m.bank_id = forget.bank and m.memory_id = any (forget.memory_ids)
-    returning 1
-  )
-  select count(*) into removed from gone;
+  begin
+    with gone as (
+      delete from pgrecall.memory m
+      where  m.bank_id = forget.bank and m.memory_id = any (forget.memory_ids)
+      returning 1
+    )
+    select count(*) into removed from gone;
+  exception when foreign_key_violation then
+    perform pgrecall_internal._check_snapshot(bank);
+    raise;
+  end;
   -- An entity without mentions is deleted. Looked up one by one: joined, a table analysed while it
   -- was empty is read whole for each.
   delete from pgrecall.entity e

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -767,6 +768,84 @@ def test_a_snapshot_from_before_a_writer_that_was_alone_adds_nothing(
 
         with pytest.raises(psycopg.errors.SerializationFailure):
             retain(late, ["late"])
+
+
+OLD = {"text": "old", "fact_key": "k", "mentioned_at": "2026-01-01"}
+NEW = {"text": "new", "fact_key": "k", "mentioned_at": "2026-02-01", "source_id": "web:1"}
+KNOWN = {"text": "known", "entities": ["Ana", "Bo"]}
+LED = [[{"from": name, "kind": "leads", "to": "Cy"}] for name in ("Ana", "Bo")]
+
+
+def supersede_old(bank: Connection) -> None:
+    bank.execute("select pgrecall.supersede('b', %s)", retain(bank, [OLD]))
+
+
+def replace_old(bank: Connection) -> None:
+    retain(bank, [OLD])
+    retain(bank, [NEW], replace="key")
+
+
+def say(bank: Connection) -> None:
+    said = [{"text": "Ahoy.", "session": "s"}, {"text": f"{value(bank, 'select random()')}"}]
+    bank.execute("select pgrecall.retain_messages('b', %s)", [Jsonb(said)])
+
+
+def say_more(bank: Connection) -> None:
+    said = [{"text": "More.", "session": "s"}]
+    bank.execute("select pgrecall.retain_messages('b', %s)", [Jsonb(said)])
+
+
+@pytest.mark.parametrize(
+    ("before", "meanwhile", "call"),
+    [
+        (
+            supersede_old,
+            lambda bank: retain(bank, [OLD]),
+            "unsupersede('b', (select min(memory_id) from pgrecall.memory where text = 'old'))",
+        ),
+        (replace_old, lambda bank: retain(bank, [OLD]), "quarantine('b', 'web:1')"),
+        (
+            lambda bank: retain(bank, [NEW]),
+            lambda bank: retain(bank, [OLD], replace="key"),
+            "forget('b', (select array_agg(memory_id) from pgrecall.memory where text = 'new'))",
+        ),
+        (
+            lambda bank: retain(bank, [KNOWN | {"relations": LED[1]}]),
+            lambda bank: retain(bank, [KNOWN | {"relations": LED[0]}]),
+            "merge_entities('b', (select entity_id from pgrecall.entity where name = 'Ana'),"
+            " (select array_agg(entity_id) from pgrecall.entity where name = 'Bo'))",
+        ),
+        (say, say_more, "forget_messages('b', session => 's')"),
+    ],
+    ids=["unsupersede", "quarantine", "forget", "merge_entities", "messages"],
+)
+def test_a_change_that_meets_what_its_snapshot_hides_is_to_be_run_again(
+    database: str,
+    bank: Connection,
+    before: Callable[[Connection], Any],
+    meanwhile: Callable[[Connection], Any],
+    call: str,
+) -> None:
+    retain(bank, (f"fact {n}" for n in range(40)))
+    for _ in range(40):
+        say(bank)
+    for statistics in ("memory", "message"):
+        assert value(
+            bank,
+            "select document_count > 20 from pgrecall.bank_statistics('b') where kind = %s",
+            statistics,
+        )
+    before(bank)
+    with psycopg.connect(database) as late:
+        late.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        late.execute("select 1 from pgrecall.bank")
+        meanwhile(bank)
+
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            late.execute(f"select pgrecall.{call}".encode())
+        late.rollback()
+        with contextlib.suppress(psycopg.errors.InvalidParameterValue):  # the same is said again
+            late.execute(f"select pgrecall.{call}".encode())
 
 
 # Writers whose locks cross
