@@ -4746,6 +4746,24 @@ $$;
 comment on function pgrecall_internal._raise_replaced is
 'Raises RC001 for a bank that is gone, 40001 for one that was replaced.';
 
+create or replace function pgrecall_internal._check_snapshot(bank text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  if not pgrecall_internal._sees_commits() then
+    raise exception using
+      errcode = 'serialization_failure',
+      message = format('bank "%s" was written since the transaction began', bank),
+      hint    = 'Run the transaction again.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_snapshot is
+'Raises 40001 where a snapshot hides what a writer that shared the bank has stored since. Called '
+'when a constraint fails, for constraints see more than the snapshot.';
+
 create or replace function pgrecall_internal._check_writable()
 returns void
 language plpgsql stable parallel safe
@@ -6122,6 +6140,8 @@ begin
      and pgrecall_internal._is_weighing_due(bank.bank_id, kind)
      and (is_alone or pg_try_advisory_xact_lock(pgrecall_internal._lock_key(bank)))
   then
+    -- So that no snapshot from before is stored with: that would be with the old mean, too.
+    perform pgrecall_internal._locked_bank(bank.bank_id);
     perform pgrecall_internal._weigh_documents(bank, kind, null);
   end if;
   return batch.documents;
@@ -6191,8 +6211,11 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 begin
+  -- Where none is counted, as a transaction that does not see what others commit counts none, each
+  -- has weights all the same.
   if exists (select from pgrecall_internal.statistics s
              where  s.bank_id = bank.bank_id and s.kind = _recount.kind)
+     or pgrecall_internal._is_refresh_due(bank.bank_id, kind)
   then
     perform pgrecall_internal._check_isolation('refresh_statistics');
     perform pgrecall_internal._refresh_collection(bank, kind, true, null, true);
@@ -6200,7 +6223,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recount is
-'Counts the documents of a kind anew, where any were counted, and computes their weights. The bank '
+'Counts the documents of a kind anew, where there are any, and computes their weights. The bank '
 'must be locked. Errors: 25001.';
 
 create or replace function pgrecall.refresh_statistics(bank text, is_full boolean default false)
@@ -12227,12 +12250,18 @@ begin
   where  r.bank_id = merge_entities.bank
     and  r.relation_id = any (array(
            select c.relation_id from copy c where c.is_loop or c.n > 1));
-  update pgrecall.relation r
-  set    from_id = case when r.from_id = any (gone) then merge_entities.entity_id
-                        else r.from_id end,
-         to_id   = case when r.to_id = any (gone) then merge_entities.entity_id else r.to_id end
-  where  r.bank_id = merge_entities.bank and r.relation_id = any (relation_ids)
-    and  (r.from_id = any (gone) or r.to_id = any (gone));
+  begin
+    update pgrecall.relation r
+    set    from_id = case when r.from_id = any (gone) then merge_entities.entity_id
+                          else r.from_id end,
+           to_id   = case when r.to_id = any (gone) then merge_entities.entity_id
+                          else r.to_id end
+    where  r.bank_id = merge_entities.bank and r.relation_id = any (relation_ids)
+      and  (r.from_id = any (gone) or r.to_id = any (gone));
+  exception when unique_violation then
+    perform pgrecall_internal._check_snapshot(bank);
+    raise;
+  end;
 
   update pgrecall.entity e
   set    kind = (
@@ -13611,47 +13640,63 @@ comment on function pgrecall_internal._store_ambiguous_mentions is
 'candidates are all of another kind becomes a new entity, with the aliases that the fact gives for '
 'it.';
 
+create or replace function pgrecall_internal._mentions_of(bank text, memory_ids bigint[])
+returns pgrecall.mention[]
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return array(
+    select x
+    from   unnest(memory_ids) as u(memory_id)
+    cross  join lateral (
+      select m.* from pgrecall.mention m
+      where  m.bank_id = _mentions_of.bank and m.memory_id between u.memory_id and u.memory_id
+      offset 0
+    ) as x);
+end;
+$$;
+comment on function pgrecall_internal._mentions_of is 'The entities that memories mention.';
+
 create or replace function pgrecall_internal._store_mentions(
-  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+  bank pgrecall.bank, facts pgrecall_internal.fact_row[], memory_ids bigint[], known bigint[])
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  -- A fact that is known may mention more than when it was counted.
-  watermark bigint := (
-    select s.watermark from pgrecall_internal.statistics s
-    where  s.bank_id = _store_mentions.bank and s.kind = 'memory');
-  known     bigint[] := array(select u from unnest(memory_ids) as u where u <= watermark);
-  counted   pgrecall.mention[] := array(
-    select x
-    from   unnest(known) as u(memory_id)
-    cross  join lateral (
-      select m.* from pgrecall.mention m
-      where  m.bank_id = _store_mentions.bank and m.memory_id between u.memory_id and u.memory_id
-      offset 0
-    ) as x);
+  counted   pgrecall.mention[] := pgrecall_internal._mentions_of(bank.bank_id, known);
   names     pgrecall_internal.fact_mention[];
   has_kind  boolean;
+  watermark bigint;
 begin
-  names := pgrecall_internal._store_certain_mentions(bank, facts, memory_ids);
+  names := pgrecall_internal._store_certain_mentions(bank.bank_id, facts, memory_ids);
   -- Names with a kind first: some become entities that are candidates for names without a kind.
   foreach has_kind in array case when names = '{}' then '{}' else array[true, false] end loop
     perform pgrecall_internal._store_ambiguous_mentions(
-      bank,
+      bank.bank_id,
       array(select u from unnest(names) as u
             where (u.kind_class is not null) = has_kind
             order by u.n, u.alias, u.kind),
       facts);
   end loop;
-  if known <> '{}' then
-    perform pgrecall_internal._count_mentions(bank, 0, watermark, known, counted);
+  -- A fact that is known may mention more than when it was counted. Who counts it meanwhile does
+  -- not see that: it is waited for, and the next one counts once this transaction has ended.
+  if cardinality(pgrecall_internal._mentions_of(bank.bank_id, known)) > cardinality(counted) then
+    perform pg_advisory_xact_lock_shared(pgrecall_internal._lock_key(bank, 1));
+    -- With an old snapshot this fails (40001) where others have counted since.
+    select s.watermark into watermark
+    from   pgrecall_internal.statistics s
+    where  s.bank_id = bank.bank_id and s.kind = 'memory'
+    for    share;
+    perform pgrecall_internal._count_mentions(bank.bank_id, 0, watermark, known, counted);
   end if;
 end;
 $$;
 comment on function pgrecall_internal._store_mentions is
 'Writes which entities facts mention, after _store_entities(); memory_ids are those of the facts, '
-'in order.';
+'in order, and known those of them that were stored before.';
 
 create or replace function pgrecall_internal._store_relations(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
@@ -14239,6 +14284,9 @@ begin
   perform pgrecall_internal._recount_documents(
     bank, 'message', -counted, before.total_length + after.total_length);
   return removed;
+exception when foreign_key_violation then
+  perform pgrecall_internal._check_snapshot(bank.bank_id);
+  raise;
 end;
 $$;
 comment on function pgrecall_internal._forget_messages is
@@ -16342,7 +16390,9 @@ begin
   perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_short_names(bank, fact_rows);
   perform pgrecall_internal._store_entities(bank, fact_rows);
-  perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._store_mentions(
+    locked, fact_rows, memory_ids,
+    array(select distinct u from unnest(memory_ids) as u where u <> all (new_ids)));
   perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
   if link = 'now' then
@@ -16475,12 +16525,17 @@ begin
   update pgrecall.memory m
   set    superseded_by = null
   where  m.bank_id = forget.bank and m.superseded_by = any (forget.memory_ids);
-  with gone as (
-    delete from pgrecall.memory m
-    where  m.bank_id = forget.bank and m.memory_id = any (forget.memory_ids)
-    returning 1
-  )
-  select count(*) into removed from gone;
+  begin
+    with gone as (
+      delete from pgrecall.memory m
+      where  m.bank_id = forget.bank and m.memory_id = any (forget.memory_ids)
+      returning 1
+    )
+    select count(*) into removed from gone;
+  exception when foreign_key_violation then
+    perform pgrecall_internal._check_snapshot(bank);
+    raise;
+  end;
   -- An entity without mentions is deleted. Looked up one by one: joined, a table analysed while it
   -- was empty is read whole for each.
   delete from pgrecall.entity e
@@ -17356,8 +17411,9 @@ begin
   from   pgrecall_internal._read_embeddings(bank, embeddings) as i
   cross  join lateral (
     select x.fact_type
-    from   pgrecall.memory x
+    from   pgrecall.embedding x
     where  x.bank_id = bank.bank_id and x.memory_id = i.memory_id
+      and  x.model = coalesce(bank.embedding_model, '') and x.kind = 'text'
     limit  1
   ) as m
   cross  join lateral unnest(i.parts) with ordinality as p(embedding, n)
@@ -22383,6 +22439,9 @@ begin
          corrections   = nullif(m.corrections - -1, '[]')
   from   unnest(ids, ends) as c(memory_id, valid_to)
   where  m.bank_id = _restore.bank and m.memory_id = c.memory_id;
+exception when unique_violation then
+  perform pgrecall_internal._check_snapshot(bank);
+  raise;
 end;
 $$;
 comment on function pgrecall_internal._restore is
@@ -22985,13 +23044,18 @@ begin
          corrections = pgrecall_internal._corrections(
                          row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)
   where  m.bank_id = quarantine.bank and m.memory_id = any (ids);
-  update pgrecall.memory m
-  set    valid_to      = u.ends_at,
-         superseded_by = u.successor_id,
-         corrections   = pgrecall_internal._corrections(
-                           row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)
-  from   unnest(again, ends, successors) as u(memory_id, ends_at, successor_id)
-  where  m.bank_id = quarantine.bank and m.memory_id = u.memory_id;
+  begin
+    update pgrecall.memory m
+    set    valid_to      = u.ends_at,
+           superseded_by = u.successor_id,
+           corrections   = pgrecall_internal._corrections(
+                             row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)
+    from   unnest(again, ends, successors) as u(memory_id, ends_at, successor_id)
+    where  m.bank_id = quarantine.bank and m.memory_id = u.memory_id;
+  exception when unique_violation then
+    perform pgrecall_internal._check_snapshot(bank);
+    raise;
+  end;
   return query
   select * from pgrecall_internal._corrected(bank, ids || again);
 end;

@@ -124,6 +124,24 @@ $$;
 comment on function pgrecall_internal._raise_replaced is
 'Raises RC001 for a bank that is gone, 40001 for one that was replaced.';
 
+create or replace function pgrecall_internal._check_snapshot(bank text)
+returns void
+language plpgsql stable parallel safe
+set search_path from current
+as $$
+begin
+  if not pgrecall_internal._sees_commits() then
+    raise exception using
+      errcode = 'serialization_failure',
+      message = format('bank "%s" was written since the transaction began', bank),
+      hint    = 'Run the transaction again.';
+  end if;
+end;
+$$;
+comment on function pgrecall_internal._check_snapshot is
+'Raises 40001 where a snapshot hides what a writer that shared the bank has stored since. Called '
+'when a constraint fails, for constraints see more than the snapshot.';
+
 create or replace function pgrecall_internal._check_writable()
 returns void
 language plpgsql stable parallel safe

@@ -339,6 +339,8 @@ begin
      and pgrecall_internal._is_weighing_due(bank.bank_id, kind)
      and (is_alone or pg_try_advisory_xact_lock(pgrecall_internal._lock_key(bank)))
   then
+    -- So that no snapshot from before is stored with: that would be with the old mean, too.
+    perform pgrecall_internal._locked_bank(bank.bank_id);
     perform pgrecall_internal._weigh_documents(bank, kind, null);
   end if;
   return batch.documents;
@@ -408,8 +410,11 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 begin
+  -- Where none is counted, as a transaction that does not see what others commit counts none, each
+  -- has weights all the same.
   if exists (select from pgrecall_internal.statistics s
              where  s.bank_id = bank.bank_id and s.kind = _recount.kind)
+     or pgrecall_internal._is_refresh_due(bank.bank_id, kind)
   then
     perform pgrecall_internal._check_isolation('refresh_statistics');
     perform pgrecall_internal._refresh_collection(bank, kind, true, null, true);
@@ -417,7 +422,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._recount is
-'Counts the documents of a kind anew, where any were counted, and computes their weights. The bank '
+'Counts the documents of a kind anew, where there are any, and computes their weights. The bank '
 'must be locked. Errors: 25001.';
 
 create or replace function pgrecall.refresh_statistics(bank text, is_full boolean default false)

@@ -375,6 +375,9 @@ begin
          corrections   = nullif(m.corrections - -1, '[]')
   from   unnest(ids, ends) as c(memory_id, valid_to)
   where  m.bank_id = _restore.bank and m.memory_id = c.memory_id;
+exception when unique_violation then
+  perform pgrecall_internal._check_snapshot(bank);
+  raise;
 end;
 $$;
 comment on function pgrecall_internal._restore is

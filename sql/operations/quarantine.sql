@@ -243,13 +243,18 @@ begin
          corrections = pgrecall_internal._corrections(
                          row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)
   where  m.bank_id = quarantine.bank and m.memory_id = any (ids);
-  update pgrecall.memory m
-  set    valid_to      = u.ends_at,
-         superseded_by = u.successor_id,
-         corrections   = pgrecall_internal._corrections(
-                           row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)
-  from   unnest(again, ends, successors) as u(memory_id, ends_at, successor_id)
-  where  m.bank_id = quarantine.bank and m.memory_id = u.memory_id;
+  begin
+    update pgrecall.memory m
+    set    valid_to      = u.ends_at,
+           superseded_by = u.successor_id,
+           corrections   = pgrecall_internal._corrections(
+                             row(m.*)::pgrecall.memory, 'quarantine', correction_id, null, null)
+    from   unnest(again, ends, successors) as u(memory_id, ends_at, successor_id)
+    where  m.bank_id = quarantine.bank and m.memory_id = u.memory_id;
+  exception when unique_violation then
+    perform pgrecall_internal._check_snapshot(bank);
+    raise;
+  end;
   return query
   select * from pgrecall_internal._corrected(bank, ids || again);
 end;

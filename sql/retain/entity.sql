@@ -80,12 +80,18 @@ begin
   where  r.bank_id = merge_entities.bank
     and  r.relation_id = any (array(
            select c.relation_id from copy c where c.is_loop or c.n > 1));
-  update pgrecall.relation r
-  set    from_id = case when r.from_id = any (gone) then merge_entities.entity_id
-                        else r.from_id end,
-         to_id   = case when r.to_id = any (gone) then merge_entities.entity_id else r.to_id end
-  where  r.bank_id = merge_entities.bank and r.relation_id = any (relation_ids)
-    and  (r.from_id = any (gone) or r.to_id = any (gone));
+  begin
+    update pgrecall.relation r
+    set    from_id = case when r.from_id = any (gone) then merge_entities.entity_id
+                          else r.from_id end,
+           to_id   = case when r.to_id = any (gone) then merge_entities.entity_id
+                          else r.to_id end
+    where  r.bank_id = merge_entities.bank and r.relation_id = any (relation_ids)
+      and  (r.from_id = any (gone) or r.to_id = any (gone));
+  exception when unique_violation then
+    perform pgrecall_internal._check_snapshot(bank);
+    raise;
+  end;
 
   update pgrecall.entity e
   set    kind = (

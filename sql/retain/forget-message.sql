@@ -57,6 +57,9 @@ begin
   perform pgrecall_internal._recount_documents(
     bank, 'message', -counted, before.total_length + after.total_length);
   return removed;
+exception when foreign_key_violation then
+  perform pgrecall_internal._check_snapshot(bank.bank_id);
+  raise;
 end;
 $$;
 comment on function pgrecall_internal._forget_messages is

@@ -391,47 +391,63 @@ comment on function pgrecall_internal._store_ambiguous_mentions is
 'candidates are all of another kind becomes a new entity, with the aliases that the fact gives for '
 'it.';
 
+create or replace function pgrecall_internal._mentions_of(bank text, memory_ids bigint[])
+returns pgrecall.mention[]
+language plpgsql stable parallel safe
+set search_path from current
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+  return array(
+    select x
+    from   unnest(memory_ids) as u(memory_id)
+    cross  join lateral (
+      select m.* from pgrecall.mention m
+      where  m.bank_id = _mentions_of.bank and m.memory_id between u.memory_id and u.memory_id
+      offset 0
+    ) as x);
+end;
+$$;
+comment on function pgrecall_internal._mentions_of is 'The entities that memories mention.';
+
 create or replace function pgrecall_internal._store_mentions(
-  bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])
+  bank pgrecall.bank, facts pgrecall_internal.fact_row[], memory_ids bigint[], known bigint[])
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  -- A fact that is known may mention more than when it was counted.
-  watermark bigint := (
-    select s.watermark from pgrecall_internal.statistics s
-    where  s.bank_id = _store_mentions.bank and s.kind = 'memory');
-  known     bigint[] := array(select u from unnest(memory_ids) as u where u <= watermark);
-  counted   pgrecall.mention[] := array(
-    select x
-    from   unnest(known) as u(memory_id)
-    cross  join lateral (
-      select m.* from pgrecall.mention m
-      where  m.bank_id = _store_mentions.bank and m.memory_id between u.memory_id and u.memory_id
-      offset 0
-    ) as x);
+  counted   pgrecall.mention[] := pgrecall_internal._mentions_of(bank.bank_id, known);
   names     pgrecall_internal.fact_mention[];
   has_kind  boolean;
+  watermark bigint;
 begin
-  names := pgrecall_internal._store_certain_mentions(bank, facts, memory_ids);
+  names := pgrecall_internal._store_certain_mentions(bank.bank_id, facts, memory_ids);
   -- Names with a kind first: some become entities that are candidates for names without a kind.
   foreach has_kind in array case when names = '{}' then '{}' else array[true, false] end loop
     perform pgrecall_internal._store_ambiguous_mentions(
-      bank,
+      bank.bank_id,
       array(select u from unnest(names) as u
             where (u.kind_class is not null) = has_kind
             order by u.n, u.alias, u.kind),
       facts);
   end loop;
-  if known <> '{}' then
-    perform pgrecall_internal._count_mentions(bank, 0, watermark, known, counted);
+  -- A fact that is known may mention more than when it was counted. Who counts it meanwhile does
+  -- not see that: it is waited for, and the next one counts once this transaction has ended.
+  if cardinality(pgrecall_internal._mentions_of(bank.bank_id, known)) > cardinality(counted) then
+    perform pg_advisory_xact_lock_shared(pgrecall_internal._lock_key(bank, 1));
+    -- With an old snapshot this fails (40001) where others have counted since.
+    select s.watermark into watermark
+    from   pgrecall_internal.statistics s
+    where  s.bank_id = bank.bank_id and s.kind = 'memory'
+    for    share;
+    perform pgrecall_internal._count_mentions(bank.bank_id, 0, watermark, known, counted);
   end if;
 end;
 $$;
 comment on function pgrecall_internal._store_mentions is
 'Writes which entities facts mention, after _store_entities(); memory_ids are those of the facts, '
-'in order.';
+'in order, and known those of them that were stored before.';
 
 create or replace function pgrecall_internal._store_relations(
   bank text, facts pgrecall_internal.fact_row[], memory_ids bigint[])

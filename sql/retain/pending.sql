@@ -92,8 +92,9 @@ begin
   from   pgrecall_internal._read_embeddings(bank, embeddings) as i
   cross  join lateral (
     select x.fact_type
-    from   pgrecall.memory x
+    from   pgrecall.embedding x
     where  x.bank_id = bank.bank_id and x.memory_id = i.memory_id
+      and  x.model = coalesce(bank.embedding_model, '') and x.kind = 'text'
     limit  1
   ) as m
   cross  join lateral unnest(i.parts) with ordinality as p(embedding, n)

@@ -509,7 +509,9 @@ begin
   perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_short_names(bank, fact_rows);
   perform pgrecall_internal._store_entities(bank, fact_rows);
-  perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
+  perform pgrecall_internal._store_mentions(
+    locked, fact_rows, memory_ids,
+    array(select distinct u from unnest(memory_ids) as u where u <> all (new_ids)));
   perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
   if link = 'now' then
@@ -642,12 +644,17 @@ begin
   update pgrecall.memory m
   set    superseded_by = null
   where  m.bank_id = forget.bank and m.superseded_by = any (forget.memory_ids);
-  with gone as (
-    delete from pgrecall.memory m
-    where  m.bank_id = forget.bank and m.memory_id = any (forget.memory_ids)
-    returning 1
-  )
-  select count(*) into removed from gone;
+  begin
+    with gone as (
+      delete from pgrecall.memory m
+      where  m.bank_id = forget.bank and m.memory_id = any (forget.memory_ids)
+      returning 1
+    )
+    select count(*) into removed from gone;
+  exception when foreign_key_violation then
+    perform pgrecall_internal._check_snapshot(bank);
+    raise;
+  end;
   -- An entity without mentions is deleted. Looked up one by one: joined, a table analysed while it
   -- was empty is read whole for each.
   delete from pgrecall.entity e

@@ -213,6 +213,24 @@ def test_messages_leave_the_counts_with_what_they_were_counted_with(
     assert kept == dict(rows(connection, counts))
 
 
+def test_messages_that_nobody_has_counted_are_weighed_with_what_is_beside_them_from_now_on(
+    connection: Connection,
+) -> None:
+    said = Jsonb([{"text": f"{word} {'on and ' * 9}{word}", "session": "s"} for word in WORDS])
+    weights = "select lexical_length, lexical_weights::text from pgrecall.message order by text"
+    create(connection)
+    rows(connection, "select pgrecall.retain_messages('b', %s)", said)
+    # As at isolation levels where retaining counts nothing.
+    connection.execute("delete from pgrecall_internal.statistics")
+    connection.execute("delete from pgrecall_internal.lexeme")
+
+    configure(connection, message_context_weight=0.5)
+
+    kept = rows(connection, weights)
+    connection.execute("select pgrecall.refresh_statistics('b', true)")
+    assert kept == rows(connection, weights)
+
+
 def test_a_field_that_is_weighed_from_now_on_is_found(connection: Connection) -> None:
     create(connection, settings={"context_weight": 0})
     retain(connection, facts(0, 40))

@@ -19,9 +19,9 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -650,12 +650,13 @@ def test_a_deadline_ends_the_statement_and_leaves_no_trace(
     assert timeout == "0"
 
 
-def test_a_server_that_ends_before_its_last_answer_is_asked_again(database: str, bank: str) -> None:
+@asynccontextmanager
+async def ending(database: str, is_due: asyncio.Event) -> AsyncIterator[str]:
+    """Yield a DSN whose server ends before its last answer, once, when that is due."""
     ready = b"Z\0\0\0\5I"
     fields = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0"
     ended = b"E" + (len(fields) + 4).to_bytes(4, "big") + fields
     server = conninfo_to_dict(database)
-    is_due = asyncio.Event()
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host, port = str(server.get("host", "localhost")), str(server.get("port", 5432))
@@ -678,17 +679,48 @@ def test_a_server_that_ends_before_its_last_answer_is_asked_again(database: str,
         await asking
         writer.close()
 
+    async with await asyncio.start_server(relay, "127.0.0.1", 0) as relays:
+        port = relays.sockets[0].getsockname()[1]
+        through = {"host": "127.0.0.1", "hostaddr": None, "port": port}
+        yield make_conninfo(database, sslmode="disable", gssencmode="disable", **through)
+
+
+def test_a_server_that_ends_before_its_last_answer_is_asked_again(database: str, bank: str) -> None:
     async def body() -> list[str]:
-        async with await asyncio.start_server(relay, "127.0.0.1", 0) as relays:
-            port = relays.sockets[0].getsockname()[1]
-            through = {"host": "127.0.0.1", "hostaddr": None, "port": port}
-            dsn = make_conninfo(database, sslmode="disable", gssencmode="disable", **through)
-            async with await AsyncRecall.connect(dsn, embedder=None) as memory:
-                await memory.arms()
-                is_due.set()
-                return [hit.text for hit in await memory.recall(bank, "Atlas", timeout=60)]
+        is_due = asyncio.Event()
+        async with (
+            ending(database, is_due) as dsn,
+            await AsyncRecall.connect(dsn, embedder=None) as memory,
+        ):
+            await memory.arms()
+            is_due.set()
+            return [hit.text for hit in await memory.recall(bank, "Atlas", timeout=60)]
 
     assert asyncio.run(body()) == ["Ana leads Atlas."]
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_a_task_cancelled_as_its_server_ends_leaves_no_pipeline(
+    database: str, bank: str, steps: int
+) -> None:
+    async def body() -> None:
+        is_due = asyncio.Event()
+        async with (
+            ending(database, is_due) as dsn,
+            await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection,
+        ):
+            memory = AsyncRecall(connection, embedder=None)
+            await memory.recall(bank, "warm")
+            is_due.set()
+            await asyncio.sleep(0.2)  # then psycopg lets others run as it enters a pipeline
+            asked = asyncio.create_task(memory.recall(bank, "who leads Atlas?", timeout=30))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
+            assert connection.pgconn.pipeline_status == psycopg.pq.PipelineStatus.OFF
+
+    asyncio.run(body())
 
 
 @pytest.mark.parametrize("pool_size", [None, pytest.param(1, marks=needs_pool)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -490,6 +491,94 @@ def test_a_fact_that_commits_while_others_are_counted_is_counted(
     ]
 
 
+def mention_counts(bank: Connection) -> dict[str, int]:
+    return dict(
+        rows(
+            bank,
+            "select e.name, c.mention_count from pgrecall_internal.entity_count c"
+            " join pgrecall.entity e using (bank_id, entity_id)",
+        )
+    )
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_a_known_fact_mentions_more_is_counted_beside_who_counts_the_fact(
+    database: str, bank: Connection, is_first: bool
+) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    bank.execute("select pgrecall.refresh_statistics('b', true)")
+    retain(bank, ["known"])
+    with psycopg.connect(database) as knowing, psycopg.connect(database) as counting:
+
+        def know() -> None:
+            retain(knowing, [{"text": "known", "entities": ["Ana"]}])
+
+        def count() -> None:
+            retain(counting, (fact(n) for n in range(40, 60)))
+
+        if is_first:
+            know()
+            count()
+            knowing.commit()
+            counting.commit()
+        else:
+            count()
+            with ThreadPoolExecutor(1) as pool:
+                result = pool.submit(know)
+                waiting(bank, knowing.info.backend_pid)
+                counting.commit()
+                result.result(DEADLINE_S)
+            knowing.commit()
+    bank.execute("select pgrecall.refresh_statistics('b')")
+
+    kept = mention_counts(bank)
+    assert kept["Ana"] == 1
+    bank.execute("select pgrecall.refresh_statistics('b', true)")
+    assert kept == mention_counts(bank)
+
+
+def test_what_a_known_fact_mentions_more_is_not_counted_by_an_old_snapshot(
+    database: str, bank: Connection
+) -> None:
+    retain(bank, (fact(n) for n in range(40)))
+    bank.execute("select pgrecall.refresh_statistics('b', true)")
+    retain(bank, ["known"])
+    more = [{"text": "known", "entities": ["Ana"]}]
+    with psycopg.connect(database) as late:
+        late.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        late.execute("select 1 from pgrecall.bank")
+        retain(bank, (fact(n) for n in range(40, 60)))
+
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            retain(late, more)
+        late.rollback()
+        retain(late, more)
+
+    assert mention_counts(bank)["Ana"] == 1
+
+
+def test_an_old_snapshot_stores_nothing_with_the_mean_length_before_all_were_weighed(
+    database: str, bank: Connection
+) -> None:
+    retain(bank, (f"fact {n}" for n in range(40)))
+    bank.execute("select pgrecall.refresh_statistics('b', true)")
+    weights = "select lexical_weights::text from pgrecall.memory where text = 'late'"
+    with psycopg.connect(database) as late:
+        late.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        late.execute("select 1 from pgrecall.bank")
+        retain(bank, (" ".join(f"word{m}" for m in range(n, n + 60)) for n in range(40)))
+
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            retain(late, ["late"])
+        late.rollback()
+        retain(late, ["late"])
+
+    kept = value(bank, weights)
+    bank.execute("update pgrecall_internal.statistics set weighed_to = 0")
+    bank.execute("select pgrecall.maintain('b')")
+    assert kept == value(bank, weights)
+
+
 @pytest.mark.parametrize("call", ["refresh_statistics('b')", "maintain()", "reembed_finish('b')"])
 def test_who_must_see_all_commits_says_so(bank: Connection, call: str) -> None:
     bank.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -681,6 +770,84 @@ def test_a_snapshot_from_before_a_writer_that_was_alone_adds_nothing(
             retain(late, ["late"])
 
 
+OLD = {"text": "old", "fact_key": "k", "mentioned_at": "2026-01-01"}
+NEW = {"text": "new", "fact_key": "k", "mentioned_at": "2026-02-01", "source_id": "web:1"}
+KNOWN = {"text": "known", "entities": ["Ana", "Bo"]}
+LED = [[{"from": name, "kind": "leads", "to": "Cy"}] for name in ("Ana", "Bo")]
+
+
+def supersede_old(bank: Connection) -> None:
+    bank.execute("select pgrecall.supersede('b', %s)", retain(bank, [OLD]))
+
+
+def replace_old(bank: Connection) -> None:
+    retain(bank, [OLD])
+    retain(bank, [NEW], replace="key")
+
+
+def say(bank: Connection) -> None:
+    said = [{"text": "Ahoy.", "session": "s"}, {"text": f"{value(bank, 'select random()')}"}]
+    bank.execute("select pgrecall.retain_messages('b', %s)", [Jsonb(said)])
+
+
+def say_more(bank: Connection) -> None:
+    said = [{"text": "More.", "session": "s"}]
+    bank.execute("select pgrecall.retain_messages('b', %s)", [Jsonb(said)])
+
+
+@pytest.mark.parametrize(
+    ("before", "meanwhile", "call"),
+    [
+        (
+            supersede_old,
+            lambda bank: retain(bank, [OLD]),
+            "unsupersede('b', (select min(memory_id) from pgrecall.memory where text = 'old'))",
+        ),
+        (replace_old, lambda bank: retain(bank, [OLD]), "quarantine('b', 'web:1')"),
+        (
+            lambda bank: retain(bank, [NEW]),
+            lambda bank: retain(bank, [OLD], replace="key"),
+            "forget('b', (select array_agg(memory_id) from pgrecall.memory where text = 'new'))",
+        ),
+        (
+            lambda bank: retain(bank, [KNOWN | {"relations": LED[1]}]),
+            lambda bank: retain(bank, [KNOWN | {"relations": LED[0]}]),
+            "merge_entities('b', (select entity_id from pgrecall.entity where name = 'Ana'),"
+            " (select array_agg(entity_id) from pgrecall.entity where name = 'Bo'))",
+        ),
+        (say, say_more, "forget_messages('b', session => 's')"),
+    ],
+    ids=["unsupersede", "quarantine", "forget", "merge_entities", "messages"],
+)
+def test_a_change_that_meets_what_its_snapshot_hides_is_to_be_run_again(
+    database: str,
+    bank: Connection,
+    before: Callable[[Connection], Any],
+    meanwhile: Callable[[Connection], Any],
+    call: str,
+) -> None:
+    retain(bank, (f"fact {n}" for n in range(40)))
+    for _ in range(40):
+        say(bank)
+    for statistics in ("memory", "message"):
+        assert value(
+            bank,
+            "select document_count > 20 from pgrecall.bank_statistics('b') where kind = %s",
+            statistics,
+        )
+    before(bank)
+    with psycopg.connect(database) as late:
+        late.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        late.execute("select 1 from pgrecall.bank")
+        meanwhile(bank)
+
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            late.execute(f"select pgrecall.{call}".encode())
+        late.rollback()
+        with contextlib.suppress(psycopg.errors.InvalidParameterValue):  # the same is said again
+            late.execute(f"select pgrecall.{call}".encode())
+
+
 # Writers whose locks cross
 
 
@@ -778,6 +945,29 @@ def test_embedding_known_facts_anew_and_retaining_them_do_not_deadlock(
     )
 
     assert value(bank, "select count(*) from pgrecall.embedding where model = 'm2'") == 3
+
+
+def test_who_counts_and_known_facts_that_mention_more_do_not_deadlock(
+    database: str, bank: Connection
+) -> None:
+    retain(bank, ({"text": f"fact {n}", "entities": ["Ana", "Bo"]} for n in range(40)))
+    retain(bank, ["one", "two"])
+    bank.execute("select pgrecall.refresh_statistics('b', true)")
+    new = [{"text": f"new {n}", "entities": ["Ana"]} for n in range(20)]
+
+    in_turn(
+        database,
+        bank,
+        lambda one: one.execute(
+            "select from pgrecall_internal.entity_count c join pgrecall.entity e"
+            " using (bank_id, entity_id) where e.name = 'Bo' for update of c"
+        ),
+        lambda one: retain(one, [{"text": "one", "entities": ["Bo"]}, *new]),
+        lambda one: retain(one, [{"text": "two", "entities": ["Ana", "Bo"]}]),
+    )
+    bank.execute("select pgrecall.refresh_statistics('b')")
+
+    assert mention_counts(bank) == {"Ana": 61, "Bo": 42}
 
 
 def test_writers_that_give_a_kind_and_a_full_name_do_not_deadlock(

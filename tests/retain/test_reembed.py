@@ -59,6 +59,33 @@ def store(connection: Connection, *embeddings: object, model: str = "new") -> in
     return int(value(connection, "select pgrecall.reembed_store('b', %s, %s)", model, text))
 
 
+@pytest.mark.parametrize("model", ["old", "new"])
+def test_parts_are_stored_beside_an_embedding_of_the_whole_alone(
+    connection: Connection, model: str
+) -> None:
+    create(connection)
+    facts = [{"text": "embedded", "embedding": [1, 0]}, "waiting"]
+    given = [
+        {"memory_id": memory_id, "embedding": [0, 1], "parts": [[1, 0], [0, 1]]}
+        for memory_id in retain(connection, facts, model="old")
+    ]
+    start(connection)
+
+    if model == "new":
+        store(connection, *given)
+    else:
+        value(connection, "select pgrecall.embed_again('b', %s, 'old')", json.dumps(given))
+
+    stored = "select kind, ordinal from pgrecall.embedding where model = %s and memory_id = %s"
+    embedded, waiting_one = (one["memory_id"] for one in given)
+    assert sorted(rows(connection, stored, model, embedded)) == [
+        ("part", 0),
+        ("part", 1),
+        ("text", 0),
+    ]
+    assert rows(connection, stored, model, waiting_one) == []
+
+
 def finish(connection: Connection, *, is_lossy: bool = False) -> None:
     connection.execute("select pgrecall.reembed_finish('b', %s)", [is_lossy])
 

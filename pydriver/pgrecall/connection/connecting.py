@@ -185,10 +185,11 @@ def _first_error(
         yield inner
     except psycopg.Error as error:
         first.append(error)
-    is_off = connection.pgconn.pipeline_status == psycopg.pq.PipelineStatus.OFF
-    is_stuck = not (was_in_pipeline or is_off)
-    if is_stuck:
-        connection.pgconn.finish()
+    finally:  # also where the task is cancelled as it leaves the pipeline
+        is_off = connection.pgconn.pipeline_status == psycopg.pq.PipelineStatus.OFF
+        is_stuck = not (was_in_pipeline or is_off)
+        if is_stuck:
+            connection.pgconn.finish()
     if not first:
         return
     cause = first[0].__context__
