@@ -3435,14 +3435,18 @@ create or replace function pgrecall.lexemes(config regconfig, content text)
 returns setof pgrecall.lexeme_frequency
 language sql immutable parallel safe
 begin atomic
-  with normalised as materialized (
-    select n.content,
-           regexp_replace(
-             n.content, '[' || pgrecall_internal._unspaced() || ']+', ' ', 'g') as spelt
-    from   (select pgrecall_internal._normalised(lexemes.content) offset 0) as n(content)
-  )
   select u.lexeme, sum(u.frequency)::integer
-  from   normalised as t
+  from (
+    -- Most texts are plain ASCII, where there is nothing to look for.
+    select case when n.is_ascii then n.content else regexp_replace(
+             n.content, '[' || pgrecall_internal._unspaced() || ']+', ' ', 'g') end as spelt,
+           case when not n.is_ascii then n.content end as content
+    from (
+      select x.content, octet_length(x.content) = length(x.content) as is_ascii
+      from   (select pgrecall_internal._normalised(lexemes.content) offset 0) as x(content)
+    ) as n
+    offset 0
+  ) as t
   cross  join lateral (
     select w.lexeme, cardinality(w.positions)
     from   unnest(to_tsvector(
@@ -3483,20 +3487,13 @@ create or replace function pgrecall_internal._field_lexemes(
 returns table (lexeme text, frequency double precision)
 language sql immutable parallel safe
 begin atomic
-  select u.lexeme, sum(u.frequency)
+  select l.lexeme, sum(l.frequency * f.weight)
   from (
-    select l.lexeme, l.frequency::double precision
-    from   pgrecall.lexemes(config, content) as l
-    union all
-    select l.lexeme, l.frequency * context_weight
-    from   pgrecall.lexemes(config, context) as l
-    where  context <> '' and context_weight > 0
-    union all
-    select l.lexeme, l.frequency * key_weight
-    from   pgrecall.lexemes(config, fact_key) as l
-    where  fact_key <> '' and key_weight > 0
-  ) as u(lexeme, frequency)
-  group by u.lexeme;
+    values (content, 1::double precision), (context, context_weight), (fact_key, key_weight)
+  ) as f(content, weight)
+  cross  join lateral pgrecall.lexemes(config, f.content) as l
+  where  f.content <> '' and f.weight > 0
+  group  by l.lexeme;
 end;
 comment on function pgrecall_internal._field_lexemes is
 'The lexemes of a memory and how often each occurs in it, weighted by field: the text has weight '
@@ -4488,48 +4485,54 @@ end;
 comment on function pgrecall_internal._to_sparsevec is
 'Weights by dimension as a vector; weights of the same dimension are added.';
 
+create or replace function pgrecall_internal._weighed_document(
+  bank pgrecall.bank, content text, context text, fact_key text, average_length double precision)
+returns table (length real, weights sparsevec)
+language sql stable parallel safe rows 1
+begin atomic
+  -- Called in a from clause, so that it is inlined: to begin a statement for each document takes as
+  -- long as to cut it into lexemes. The caller sets extra_float_digits, since weights become a
+  -- vector as text.
+  select d.length, v.v
+  from (
+    select coalesce(array_agg(t.dimension), '{}') as dimensions,
+           coalesce(
+             array_agg(t.frequency / (t.frequency + (bank).bm25_k1 * (
+                         1 - (bank).bm25_b + (bank).bm25_b * t.length / average_length))),
+             '{}') as saturated,
+           coalesce(max(t.length), 0) as length
+    from (
+      select pgrecall_internal._dimension(l.lexeme) as dimension, l.frequency,
+             (sum(l.frequency) over ())::real as length
+      from   pgrecall_internal._field_lexemes(
+               (bank).text_search_config::regconfig, content, context, (bank).context_weight,
+               fact_key, (bank).key_weight) as l
+    ) as t
+  ) as d
+  cross  join lateral pgrecall_internal._to_sparsevec(d.dimensions, d.saturated) as v(v);
+end;
+comment on function pgrecall_internal._weighed_document is
+'Length of a document in lexemes and its BM25 weights tf / (tf + k1 (1 - b + b length / average)), '
+'without the IDF (Robertson and Zaragoza 2009, eq. 3.15; the constant factor k1 + 1 left out). tf '
+'and length are sums over the fields, each times its weight (BM25F of Robertson, Zaragoza and '
+'Taylor 2004, with one b for all fields).';
+
 create or replace function pgrecall_internal._document_weights(
   bank pgrecall.bank, content text, context text, fact_key text, average_length double precision,
   out length real, out weights sparsevec)
 language plpgsql immutable parallel safe
 set search_path from current
--- Weights become a vector as text.
 set extra_float_digits = 1
 -- To cut a text into lexemes takes a tenth of the time of planning that.
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-  dimensions  integer[];
-  frequencies double precision[];
-  saturated   double precision[];
 begin
-  if coalesce(context, fact_key) is null then
-    select coalesce(array_agg(pgrecall_internal._dimension(l.lexeme)), '{}'),
-           coalesce(array_agg(l.frequency), '{}')
-    into   dimensions, frequencies
-    from   pgrecall.lexemes(bank.text_search_config::regconfig, content) as l;
-  else
-    select coalesce(array_agg(pgrecall_internal._dimension(l.lexeme)), '{}'),
-           coalesce(array_agg(l.frequency), '{}')
-    into   dimensions, frequencies
-    from   pgrecall_internal._field_lexemes(
-             bank.text_search_config::regconfig, content, context, bank.context_weight,
-             fact_key, bank.key_weight) as l;
-  end if;
-  length := coalesce((select sum(tf) from unnest(frequencies) as tf), 0);
-  saturated := array(
-    select tf / (tf + bank.bm25_k1 * (1 - bank.bm25_b + bank.bm25_b * length / average_length))
-    from   unnest(frequencies) with ordinality as u(tf, position)
-    order  by position
-  );
-  weights := (select v from pgrecall_internal._to_sparsevec(dimensions, saturated) as v);
+  select w.length, w.weights into length, weights
+  from   pgrecall_internal._weighed_document(bank, content, context, fact_key, average_length) as w;
 end;
 $$;
 comment on function pgrecall_internal._document_weights is
-'Length of a document in lexemes and its BM25 weights tf / (tf + k1 (1 - b + b length / average)), '
-'without the IDF (Robertson and Zaragoza 2009, eq. 3.15; the constant factor k1 + 1 left out). tf '
-'and length are sums over the fields, each times its weight (BM25F of Robertson, Zaragoza and '
-'Taylor 2004, with one b for all fields).';
+'_weighed_document() where it cannot be inlined, as in an update.';
 
 create or replace function pgrecall_internal._document_word(bank_id text, dimension integer)
 returns text
@@ -13938,6 +13941,51 @@ $$;
 comment on function pgrecall_internal._message_ids is
 'The stored messages that are equal to these, in their order.';
 
+create or replace function pgrecall_internal._store_messages(
+  bank pgrecall.bank, messages pgrecall_internal.message_row[], average_length double precision)
+returns bigint[]
+language plpgsql volatile parallel unsafe
+set search_path from current
+set extra_float_digits = 1
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  new_ids bigint[];
+begin
+  with stored as (
+    insert into pgrecall.message as t
+           (bank_id, message_id, session_id, role, speaker, text, sent_at, content_hash,
+            lexical_length, lexical_weights)
+    select bank.bank_id, i.message_id, i.session_id, i.role, i.speaker, i.text,
+           coalesce(i.sent_at, now()), i.content_hash, x.length, x.weights
+    from (
+      -- Ids follow the order of the messages.
+      select nextval('pgrecall.id_seq') as message_id, o.*
+      from (
+        select u.*
+        from (
+          select distinct on (m.content_hash) m.*
+          from   unnest(messages) as m
+          order  by m.content_hash, m.n
+        ) as u
+        order  by u.n
+      ) as o
+      offset 0
+    ) as i
+    cross  join lateral pgrecall_internal._weighed_document(
+             bank, i.text, null, null, average_length) as x
+    -- As in _store_memories().
+    order  by i.content_hash
+    on conflict (bank_id, content_hash) where content_hash is not null do nothing
+    returning t.message_id
+  )
+  select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
+  return new_ids;
+end;
+$$;
+comment on function pgrecall_internal._store_messages is
+'Writes messages that the bank does not hold yet; returns their ids.';
+
 create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
@@ -13953,6 +14001,7 @@ declare
   before       record;
   after        record;
   new_ids      bigint[];
+  message_ids  bigint[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
   message_rows := pgrecall_internal._read_messages(messages);
@@ -14004,34 +14053,8 @@ begin
     beside := pgrecall_internal._messages_beside(bank, message_rows);
     before := pgrecall_internal._counted_messages(locked, beside, known.watermark, -1);
   end if;
-  with stored as (
-    insert into pgrecall.message as t
-           (bank_id, message_id, session_id, role, speaker, text, sent_at, content_hash,
-            lexical_length, lexical_weights)
-    select retain_messages.bank, i.message_id, i.session_id, i.role, i.speaker, i.text,
-           coalesce(i.sent_at, now()), i.content_hash, x.length, x.weights
-    from (
-      -- Ids follow the order of the messages.
-      select nextval('pgrecall.id_seq') as message_id, o.*
-      from (
-        select u.*
-        from (
-          select distinct on (m.content_hash) m.*
-          from   unnest(message_rows) as m
-          order  by m.content_hash, m.n
-        ) as u
-        order  by u.n
-      ) as o
-      offset 0
-    ) as i
-    cross  join lateral pgrecall_internal._document_weights(
-             locked, i.text, null, null, coalesce(known.weighted_length, 20)) as x
-    -- As in _store_memories().
-    order  by i.content_hash
-    on conflict (bank_id, content_hash) where content_hash is not null do nothing
-    returning t.message_id
-  )
-  select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
+  new_ids := pgrecall_internal._store_messages(
+    locked, message_rows, coalesce(known.weighted_length, 20));
   if locked.message_context_weight > 0 then
     perform pgrecall_internal._refresh_neighbour_weights(
       locked, new_ids, coalesce(known.weighted_length, 20));
@@ -14045,11 +14068,13 @@ begin
   end if;
   perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 
+  -- Not within the query: the planner would call it as well.
+  message_ids := pgrecall_internal._message_ids(bank, message_rows);
   return query
   select u.n::integer - 1, u.id,
          u.id in (select unnest(new_ids))
            and row_number() over (partition by u.id order by u.n) = 1
-  from   unnest(pgrecall_internal._message_ids(bank, message_rows)) with ordinality as u(id, n)
+  from   unnest(message_ids) with ordinality as u(id, n)
   order  by u.n;
 end;
 $$;
@@ -15973,6 +15998,7 @@ create or replace function pgrecall_internal._store_memories(
 returns bigint[]
 language plpgsql volatile parallel unsafe
 set search_path from current
+set extra_float_digits = 1
 set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -16006,7 +16032,7 @@ begin
       ) as o
       offset 0
     ) as i
-    cross  join lateral pgrecall_internal._document_weights(
+    cross  join lateral pgrecall_internal._weighed_document(
              bank, i.text, i.context, i.fact_key, average_length) as x
     -- Two batches with the same facts wait for each other in one direction only.
     order  by i.content_hash

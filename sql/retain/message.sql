@@ -265,6 +265,51 @@ $$;
 comment on function pgrecall_internal._message_ids is
 'The stored messages that are equal to these, in their order.';
 
+create or replace function pgrecall_internal._store_messages(
+  bank pgrecall.bank, messages pgrecall_internal.message_row[], average_length double precision)
+returns bigint[]
+language plpgsql volatile parallel unsafe
+set search_path from current
+set extra_float_digits = 1
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  new_ids bigint[];
+begin
+  with stored as (
+    insert into pgrecall.message as t
+           (bank_id, message_id, session_id, role, speaker, text, sent_at, content_hash,
+            lexical_length, lexical_weights)
+    select bank.bank_id, i.message_id, i.session_id, i.role, i.speaker, i.text,
+           coalesce(i.sent_at, now()), i.content_hash, x.length, x.weights
+    from (
+      -- Ids follow the order of the messages.
+      select nextval('pgrecall.id_seq') as message_id, o.*
+      from (
+        select u.*
+        from (
+          select distinct on (m.content_hash) m.*
+          from   unnest(messages) as m
+          order  by m.content_hash, m.n
+        ) as u
+        order  by u.n
+      ) as o
+      offset 0
+    ) as i
+    cross  join lateral pgrecall_internal._weighed_document(
+             bank, i.text, null, null, average_length) as x
+    -- As in _store_memories().
+    order  by i.content_hash
+    on conflict (bank_id, content_hash) where content_hash is not null do nothing
+    returning t.message_id
+  )
+  select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
+  return new_ids;
+end;
+$$;
+comment on function pgrecall_internal._store_messages is
+'Writes messages that the bank does not hold yet; returns their ids.';
+
 create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
@@ -280,6 +325,7 @@ declare
   before       record;
   after        record;
   new_ids      bigint[];
+  message_ids  bigint[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
   message_rows := pgrecall_internal._read_messages(messages);
@@ -331,34 +377,8 @@ begin
     beside := pgrecall_internal._messages_beside(bank, message_rows);
     before := pgrecall_internal._counted_messages(locked, beside, known.watermark, -1);
   end if;
-  with stored as (
-    insert into pgrecall.message as t
-           (bank_id, message_id, session_id, role, speaker, text, sent_at, content_hash,
-            lexical_length, lexical_weights)
-    select retain_messages.bank, i.message_id, i.session_id, i.role, i.speaker, i.text,
-           coalesce(i.sent_at, now()), i.content_hash, x.length, x.weights
-    from (
-      -- Ids follow the order of the messages.
-      select nextval('pgrecall.id_seq') as message_id, o.*
-      from (
-        select u.*
-        from (
-          select distinct on (m.content_hash) m.*
-          from   unnest(message_rows) as m
-          order  by m.content_hash, m.n
-        ) as u
-        order  by u.n
-      ) as o
-      offset 0
-    ) as i
-    cross  join lateral pgrecall_internal._document_weights(
-             locked, i.text, null, null, coalesce(known.weighted_length, 20)) as x
-    -- As in _store_memories().
-    order  by i.content_hash
-    on conflict (bank_id, content_hash) where content_hash is not null do nothing
-    returning t.message_id
-  )
-  select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
+  new_ids := pgrecall_internal._store_messages(
+    locked, message_rows, coalesce(known.weighted_length, 20));
   if locked.message_context_weight > 0 then
     perform pgrecall_internal._refresh_neighbour_weights(
       locked, new_ids, coalesce(known.weighted_length, 20));
@@ -372,11 +392,13 @@ begin
   end if;
   perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 
+  -- Not within the query: the planner would call it as well.
+  message_ids := pgrecall_internal._message_ids(bank, message_rows);
   return query
   select u.n::integer - 1, u.id,
          u.id in (select unnest(new_ids))
            and row_number() over (partition by u.id order by u.n) = 1
-  from   unnest(pgrecall_internal._message_ids(bank, message_rows)) with ordinality as u(id, n)
+  from   unnest(message_ids) with ordinality as u(id, n)
   order  by u.n;
 end;
 $$;

@@ -183,6 +183,7 @@ create or replace function pgrecall_internal._store_memories(
 returns bigint[]
 language plpgsql volatile parallel unsafe
 set search_path from current
+set extra_float_digits = 1
 set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -216,7 +217,7 @@ begin
       ) as o
       offset 0
     ) as i
-    cross  join lateral pgrecall_internal._document_weights(
+    cross  join lateral pgrecall_internal._weighed_document(
              bank, i.text, i.context, i.fact_key, average_length) as x
     -- Two batches with the same facts wait for each other in one direction only.
     order  by i.content_hash

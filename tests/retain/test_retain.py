@@ -612,3 +612,32 @@ def test_what_is_called_for_each_fact_is_planned_once(bank: Connection) -> None:
     bank.execute("set local search_path = pgrecall_internal")
 
     assert rows(bank, planned_anew) == []
+
+
+def entered(bank: Connection, statement: str, *values: object) -> dict[str, int]:
+    """How often each function is called, a second time that a statement runs."""
+    calls = "select funcname, calls from pg_stat_xact_user_functions"
+    rows(bank, statement, *values)
+    bank.execute("set local track_functions = 'all'")
+    before = dict(rows(bank, calls))
+    rows(bank, statement, *values)
+    after = dict(rows(bank, calls))
+    return {name: n - before.get(name, 0) for name, n in after.items() if n > before.get(name, 0)}
+
+
+TEXTS = """to_jsonb(array(
+    select jsonb_build_object('text', format('fact %s', (random() * 1e9)::integer))
+    from   generate_series(1, 9)))"""
+
+
+def test_facts_and_messages_are_weighed_together(bank: Connection) -> None:
+    for function in ("retain", "retain_messages"):
+        assert "_document_weights" not in entered(bank, f"select pgrecall.{function}('b', {TEXTS})")
+
+
+def test_the_ids_of_messages_are_looked_up_once(bank: Connection) -> None:
+    message = json.dumps([{"text": "hello"}])
+
+    found = entered(bank, "select pgrecall.retain_messages('b', %s)", message)
+
+    assert found["_message_ids"] == 1
