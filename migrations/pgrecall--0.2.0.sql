@@ -5800,7 +5800,7 @@ comment on function pgrecall_internal._check_successors is
 -- vocabulary_drift() compares with it.
 
 create or replace function pgrecall_internal._document_counts(
-  bank pgrecall.bank, kind text, after bigint, upto bigint, ids bigint[] default null)
+  bank pgrecall.bank, kind text, after bigint, upto bigint)
 returns table (lexeme text, documents bigint)
 language plpgsql stable parallel safe
 set search_path from current
@@ -5814,14 +5814,12 @@ begin
     from   pgrecall.memory m
     where  kind = 'memory' and m.bank_id = bank.bank_id
       and  m.memory_id > after and m.memory_id <= upto
-      and  (ids is null or m.memory_id = any (ids))
     union all
     select m.text, pgrecall_internal._message_context(bank, row(m.*)::pgrecall.message), null,
            bank.message_context_weight
     from   pgrecall.message m
     where  kind = 'message' and m.bank_id = bank.bank_id
       and  m.message_id > after and m.message_id <= upto
-      and  (ids is null or m.message_id = any (ids))
   ) as d
   cross  join lateral pgrecall_internal._field_lexemes(
            bank.text_search_config::regconfig, d.text, d.context, d.context_weight, d.fact_key,
@@ -5830,8 +5828,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._document_counts is
-'In how many documents of a kind with ids above after, up to upto, each lexeme occurs; with ids '
-'only in these.';
+'In how many documents of a kind with ids above after, up to upto, each lexeme occurs.';
 
 create or replace function pgrecall_internal._top_lexemes(bank text)
 returns text[]
@@ -6789,9 +6786,16 @@ create or replace function pgrecall_internal._recount_lexemes(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small; and join lexemes by
+-- hash, however few the planner takes them for.
+set enable_seqscan = off
+set enable_nestloop = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
+  if coalesce(lexemes, '{}') = '{}' then
+    return;
+  end if;
   with change as materialized (
     select u.lexeme, sum(u.documents) as documents,
            pgrecall_internal._dimension(u.lexeme) as dimension
@@ -6818,7 +6822,9 @@ begin
              from   unnest(v.lexemes) with ordinality as w(lexeme, n)
              order  by w.n)
     where  v.bank_id = bank.bank_id and _recount_lexemes.kind = 'memory'
-      and  v.lexemes && array(select g.lexeme from gone g)
+      -- Not by the operator of arrays: it compares each with each.
+      and  exists (select from unnest(v.lexemes) as w(lexeme)
+                   where  w.lexeme in (select g.lexeme from gone g))
   ),
   fewer as (
     update pgrecall_internal.lexeme l
@@ -6847,9 +6853,10 @@ create or replace function pgrecall_internal._recount_mentions(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
--- However many entities a memory mentions: the planner takes them for few.
+-- As above: however many entities a memory mentions.
+set enable_seqscan = off
 set enable_nestloop = off
-set plan_cache_mode = force_custom_plan
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   watermark bigint := (
@@ -6917,7 +6924,9 @@ create or replace function pgrecall_internal._uncount_memories(
   out documents bigint, out total_length double precision)
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   watermark bigint := (
@@ -6928,7 +6937,20 @@ declare
 begin
   select array_agg(c.lexeme), array_agg(-c.documents)
   into   lexemes, changes
-  from   pgrecall_internal._document_counts(bank, 'memory', 0, watermark, memory_ids) as c;
+  from (
+    select x.lexeme, count(*) as documents
+    from   (select distinct u from unnest(memory_ids) as u where u <= watermark) as k(id)
+    cross  join lateral (
+      select m.text, m.context, m.fact_key
+      from   pgrecall.memory m
+      where  m.bank_id = bank.bank_id and m.memory_id = k.id
+      limit  1
+    ) as d
+    cross  join lateral pgrecall_internal._field_lexemes(
+             bank.text_search_config::regconfig, d.text, d.context, bank.context_weight,
+             d.fact_key, bank.key_weight) as x
+    group  by x.lexeme
+  ) as c;
   perform pgrecall_internal._recount_lexemes(bank, 'memory', lexemes, changes);
   perform pgrecall_internal._recount_mentions(bank.bank_id, memory_ids, -1);
   select -count(*), -coalesce(sum(m.lexical_length), 0)
@@ -13864,12 +13886,28 @@ create or replace function pgrecall_internal._counted_messages(
   out lexemes text[], out changes bigint[], out total_length double precision)
 language plpgsql stable parallel safe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   select array_agg(c.lexeme), array_agg(sign * c.documents)
   into   lexemes, changes
-  from   pgrecall_internal._document_counts(bank, 'message', 0, upto, message_ids) as c;
+  from (
+    select x.lexeme, count(*) as documents
+    from   (select distinct u from unnest(message_ids) as u where u <= upto) as k(id)
+    cross  join lateral (
+      select m.text,
+             pgrecall_internal._message_context(bank, row(m.*)::pgrecall.message) as context
+      from   pgrecall.message m
+      where  m.bank_id = bank.bank_id and m.message_id = k.id
+      limit  1
+    ) as d
+    cross  join lateral pgrecall_internal._field_lexemes(
+             bank.text_search_config::regconfig, d.text, d.context, bank.message_context_weight,
+             null, bank.key_weight) as x
+    group  by x.lexeme
+  ) as c;
   select sign * coalesce(sum(m.lexical_length), 0)
   into   total_length
   from   pgrecall.message m
@@ -13990,7 +14028,9 @@ create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 set timezone = 'UTC'
 as $$
 declare
@@ -14029,22 +14069,30 @@ begin
   on conflict on constraint session_pkey do nothing;
   -- Only where a message is earlier, so that writers of one session need not wait for one another;
   -- and in order, as above, so that none waits for who waits for it.
-  update pgrecall.session s
-  set    started_at = least(s.started_at, o.started_at)
-  from (
+  with earlier as materialized (
     select x.session_id, e.started_at
-    from   pgrecall.session x
-    join (
+    from (
       select m.session_id, min(coalesce(m.sent_at, now())) as started_at
       from   unnest(message_rows) as m
       where  m.session_id is not null
       group  by m.session_id
-    ) as e on e.session_id = x.session_id
-    where  x.bank_id = retain_messages.bank and x.started_at > e.started_at
-    order  by x.session_id
-    for    no key update of x
-  ) as o
-  where  s.bank_id = retain_messages.bank and s.session_id = o.session_id;
+      order  by m.session_id
+      offset 0
+    ) as e
+    cross  join lateral (
+      select s.session_id
+      from   pgrecall.session s
+      where  s.bank_id = retain_messages.bank and s.session_id = e.session_id
+        and  s.started_at > e.started_at
+      for    no key update
+    ) as x
+  )
+  update pgrecall.session s
+  set    started_at = least(s.started_at, o.started_at)
+  from   earlier o
+  where  s.bank_id = retain_messages.bank and s.session_id = o.session_id
+    -- The array keeps to the primary key, whatever is known of the bank.
+    and  s.session_id = any (array(select x.session_id from earlier x));
 
   select s.* into known
   from   pgrecall_internal.statistics s
@@ -16440,8 +16488,10 @@ create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
--- Cached plans of the cascades must use an index, also those made while a table was small.
+-- Cached plans of the cascades must use an index, also those made while a table was small; those of
+-- the partitions of embeddings would be made anew for each memory.
 set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   locked  pgrecall.bank;

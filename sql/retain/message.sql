@@ -188,12 +188,28 @@ create or replace function pgrecall_internal._counted_messages(
   out lexemes text[], out changes bigint[], out total_length double precision)
 language plpgsql stable parallel safe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   select array_agg(c.lexeme), array_agg(sign * c.documents)
   into   lexemes, changes
-  from   pgrecall_internal._document_counts(bank, 'message', 0, upto, message_ids) as c;
+  from (
+    select x.lexeme, count(*) as documents
+    from   (select distinct u from unnest(message_ids) as u where u <= upto) as k(id)
+    cross  join lateral (
+      select m.text,
+             pgrecall_internal._message_context(bank, row(m.*)::pgrecall.message) as context
+      from   pgrecall.message m
+      where  m.bank_id = bank.bank_id and m.message_id = k.id
+      limit  1
+    ) as d
+    cross  join lateral pgrecall_internal._field_lexemes(
+             bank.text_search_config::regconfig, d.text, d.context, bank.message_context_weight,
+             null, bank.key_weight) as x
+    group  by x.lexeme
+  ) as c;
   select sign * coalesce(sum(m.lexical_length), 0)
   into   total_length
   from   pgrecall.message m
@@ -314,7 +330,9 @@ create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 set timezone = 'UTC'
 as $$
 declare
@@ -353,22 +371,30 @@ begin
   on conflict on constraint session_pkey do nothing;
   -- Only where a message is earlier, so that writers of one session need not wait for one another;
   -- and in order, as above, so that none waits for who waits for it.
-  update pgrecall.session s
-  set    started_at = least(s.started_at, o.started_at)
-  from (
+  with earlier as materialized (
     select x.session_id, e.started_at
-    from   pgrecall.session x
-    join (
+    from (
       select m.session_id, min(coalesce(m.sent_at, now())) as started_at
       from   unnest(message_rows) as m
       where  m.session_id is not null
       group  by m.session_id
-    ) as e on e.session_id = x.session_id
-    where  x.bank_id = retain_messages.bank and x.started_at > e.started_at
-    order  by x.session_id
-    for    no key update of x
-  ) as o
-  where  s.bank_id = retain_messages.bank and s.session_id = o.session_id;
+      order  by m.session_id
+      offset 0
+    ) as e
+    cross  join lateral (
+      select s.session_id
+      from   pgrecall.session s
+      where  s.bank_id = retain_messages.bank and s.session_id = e.session_id
+        and  s.started_at > e.started_at
+      for    no key update
+    ) as x
+  )
+  update pgrecall.session s
+  set    started_at = least(s.started_at, o.started_at)
+  from   earlier o
+  where  s.bank_id = retain_messages.bank and s.session_id = o.session_id
+    -- The array keeps to the primary key, whatever is known of the bank.
+    and  s.session_id = any (array(select x.session_id from earlier x));
 
   select s.* into known
   from   pgrecall_internal.statistics s

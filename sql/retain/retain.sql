@@ -625,8 +625,10 @@ create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
--- Cached plans of the cascades must use an index, also those made while a table was small.
+-- Cached plans of the cascades must use an index, also those made while a table was small; those of
+-- the partitions of embeddings would be made anew for each memory.
 set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   locked  pgrecall.bank;

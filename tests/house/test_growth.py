@@ -435,6 +435,29 @@ def test_a_memory_of_many_entities_is_changed_in_n_log_n(
     assert many < MOST * max(few, SECONDS / MOST)
 
 
+def test_words_that_are_forgotten_are_not_each_compared_with_the_vocabulary(
+    connection: Connection,
+) -> None:
+    backend = Backend(connection)
+
+    def forgotten(bank: str, has_vocabulary: bool) -> float:
+        create(connection, bank, text_search_config="simple")
+        for word in ("a", "b"):
+            texts = [
+                " ".join(f"{word}{n}" for n in range(k, k + 500)) for k in range(0, 20_000, 500)
+            ]
+            ids = retain(connection, texts, bank=bank)
+            rows(connection, "select pgrecall.refresh_statistics(%s)", bank)
+            if word == "a":
+                rows(connection, "select pgrecall.snapshot_vocabulary(%s)", bank)
+        if not has_vocabulary:
+            connection.execute("delete from pgrecall_internal.vocabulary")
+        statement = "select pgrecall.forget(%s, %s)"
+        return backend.measured(lambda: rows(connection, statement, bank, ids))[0]
+
+    assert forgotten("b", True) < 4 * forgotten("c", False)
+
+
 def test_near_duplicates_are_found_in_n_log_n_without_a_vector_index(
     connection: Connection,
 ) -> None:

@@ -641,3 +641,16 @@ def test_the_ids_of_messages_are_looked_up_once(bank: Connection) -> None:
     found = entered(bank, "select pgrecall.retain_messages('b', %s)", message)
 
     assert found["_message_ids"] == 1
+
+
+def test_what_is_written_and_forgotten_is_planned_once(bank: Connection) -> None:
+    planned_anew = """
+        select p.proname from pg_proc p
+        where  p.oid = any (array[
+                 'pgrecall.retain', 'pgrecall.retain_messages', 'pgrecall.forget',
+                 'pgrecall_internal._store_messages', 'pgrecall_internal._uncount_memories',
+                 'pgrecall_internal._counted_messages', 'pgrecall_internal._recount_lexemes',
+                 'pgrecall_internal._recount_mentions']::regproc[])
+          and  not 'plan_cache_mode=force_generic_plan' = any (p.proconfig)"""
+
+    assert rows(bank, planned_anew) == []
