@@ -454,6 +454,9 @@ declare
   counted    bigint;
   new_ids    bigint[];
   memory_ids bigint[];
+  is_related boolean;
+  has_names  boolean;
+  unknown    text[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
   facts := pgrecall_internal._facts(facts);
@@ -485,7 +488,12 @@ begin
   locked := pgrecall_internal._pin_model(locked, facts, model);
   fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
   perform pgrecall_internal._check_quarantine(locked, fact_rows);
-  perform pgrecall_internal._lock_names(bank, fact_rows, mode);
+  -- Many facts have none of these: what would write them then costs nothing.
+  is_related := jsonb_path_exists(facts, 'lax $[*].relations[*]');
+  has_names := is_related or jsonb_path_exists(facts, 'lax $[*].entities[*]');
+  if has_names or mode in ('key', 'both') then
+    perform pgrecall_internal._lock_names(bank, fact_rows, mode);
+  end if;
   select s.weighted_length, s.document_count into average, counted
   from   pgrecall_internal.statistics s
   where  s.bank_id = retain.bank and s.kind = 'memory';
@@ -508,11 +516,23 @@ begin
   ) as x;
   perform pgrecall_internal._update_known(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
-  perform pgrecall_internal._store_short_names(bank, fact_rows);
-  perform pgrecall_internal._store_entities(bank, fact_rows);
-  perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
-  perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
-  perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
+  if has_names then
+    -- Most facts name who is known, and give no aliases.
+    unknown := pgrecall_internal._unknown_names(bank, fact_rows);
+    if unknown <> '{}' then
+      perform pgrecall_internal._store_short_names(bank, fact_rows, unknown);
+    end if;
+    if unknown <> '{}' or jsonb_path_exists(facts, 'lax $[*].entities[*].aliases[*]') then
+      perform pgrecall_internal._store_entities(bank, fact_rows);
+    end if;
+    perform pgrecall_internal._store_mentions(bank, fact_rows, memory_ids);
+  end if;
+  if is_related then
+    perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
+  end if;
+  if jsonb_path_exists(facts, 'lax $[*].links[*]') then
+    perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
+  end if;
   if link = 'now' then
     perform pgrecall_internal._link_memories(bank, new_ids);
   end if;

@@ -630,6 +630,30 @@ TEXTS = """to_jsonb(array(
     from   generate_series(1, 9)))"""
 
 
+def test_facts_without_names_and_links_enter_nothing_that_writes_those(bank: Connection) -> None:
+    found = entered(bank, f"select pgrecall.retain('b', {TEXTS})")
+
+    assert found["_store_memories"] == 1
+    assert {
+        *("_lock_names", "_store_short_names", "_store_entities", "_store_mentions"),
+        *("_store_relations", "_store_causal_links"),
+    }.isdisjoint(found)
+
+
+def test_facts_that_name_who_is_known_enter_nothing_that_writes_entities(bank: Connection) -> None:
+    fact = {"text": "Ana sails", "entities": [{"name": "Ana", "kind": "person"}, "Bo"]}
+    again = {**fact, "entities": [{"name": "Ana", "aliases": ["Captain"]}]}
+
+    found = entered(bank, "select pgrecall.retain('b', %s)", json.dumps(fact))
+    retain(bank, [again])
+
+    assert found["_store_mentions"] == 1
+    assert {"_store_short_names", "_store_entities"}.isdisjoint(found)
+    assert column(bank, "select alias from pgrecall.entity_alias order by 1") == [
+        *("ana", "bo", "captain"),
+    ]
+
+
 def test_facts_and_messages_are_weighed_together(bank: Connection) -> None:
     for function in ("retain", "retain_messages"):
         assert "_document_weights" not in entered(bank, f"select pgrecall.{function}('b', {TEXTS})")
