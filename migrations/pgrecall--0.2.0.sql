@@ -3435,14 +3435,18 @@ create or replace function pgrecall.lexemes(config regconfig, content text)
 returns setof pgrecall.lexeme_frequency
 language sql immutable parallel safe
 begin atomic
-  with normalised as materialized (
-    select n.content,
-           regexp_replace(
-             n.content, '[' || pgrecall_internal._unspaced() || ']+', ' ', 'g') as spelt
-    from   (select pgrecall_internal._normalised(lexemes.content) offset 0) as n(content)
-  )
   select u.lexeme, sum(u.frequency)::integer
-  from   normalised as t
+  from (
+    -- Most texts are plain ASCII, where there is nothing to look for.
+    select case when n.is_ascii then n.content else regexp_replace(
+             n.content, '[' || pgrecall_internal._unspaced() || ']+', ' ', 'g') end as spelt,
+           case when not n.is_ascii then n.content end as content
+    from (
+      select x.content, octet_length(x.content) = length(x.content) as is_ascii
+      from   (select pgrecall_internal._normalised(lexemes.content) offset 0) as x(content)
+    ) as n
+    offset 0
+  ) as t
   cross  join lateral (
     select w.lexeme, cardinality(w.positions)
     from   unnest(to_tsvector(
@@ -3483,20 +3487,13 @@ create or replace function pgrecall_internal._field_lexemes(
 returns table (lexeme text, frequency double precision)
 language sql immutable parallel safe
 begin atomic
-  select u.lexeme, sum(u.frequency)
+  select l.lexeme, sum(l.frequency * f.weight)
   from (
-    select l.lexeme, l.frequency::double precision
-    from   pgrecall.lexemes(config, content) as l
-    union all
-    select l.lexeme, l.frequency * context_weight
-    from   pgrecall.lexemes(config, context) as l
-    where  context <> '' and context_weight > 0
-    union all
-    select l.lexeme, l.frequency * key_weight
-    from   pgrecall.lexemes(config, fact_key) as l
-    where  fact_key <> '' and key_weight > 0
-  ) as u(lexeme, frequency)
-  group by u.lexeme;
+    values (content, 1::double precision), (context, context_weight), (fact_key, key_weight)
+  ) as f(content, weight)
+  cross  join lateral pgrecall.lexemes(config, f.content) as l
+  where  f.content <> '' and f.weight > 0
+  group  by l.lexeme;
 end;
 comment on function pgrecall_internal._field_lexemes is
 'The lexemes of a memory and how often each occurs in it, weighted by field: the text has weight '
@@ -4002,8 +3999,8 @@ begin
       place, format('expected an object, not %s', left(value::text, 80)),
       format('Its fields: %s.', array_to_string(keys, ', ')));
   end if;
-  select k into unknown from jsonb_object_keys(value) as k where k <> all (keys) limit 1;
-  if found then
+  if value - keys <> '{}' then
+    unknown := (select k from jsonb_object_keys(value) as k where k <> all (keys) limit 1);
     perform pgrecall_internal._raise_invalid_field(
       place || '.' || unknown, 'unknown field',
       format('Fields: %s.', array_to_string(keys, ', ')));
@@ -4488,48 +4485,54 @@ end;
 comment on function pgrecall_internal._to_sparsevec is
 'Weights by dimension as a vector; weights of the same dimension are added.';
 
+create or replace function pgrecall_internal._weighed_document(
+  bank pgrecall.bank, content text, context text, fact_key text, average_length double precision)
+returns table (length real, weights sparsevec)
+language sql stable parallel safe rows 1
+begin atomic
+  -- Called in a from clause, so that it is inlined: to begin a statement for each document takes as
+  -- long as to cut it into lexemes. The caller sets extra_float_digits, since weights become a
+  -- vector as text.
+  select d.length, v.v
+  from (
+    select coalesce(array_agg(t.dimension), '{}') as dimensions,
+           coalesce(
+             array_agg(t.frequency / (t.frequency + (bank).bm25_k1 * (
+                         1 - (bank).bm25_b + (bank).bm25_b * t.length / average_length))),
+             '{}') as saturated,
+           coalesce(max(t.length), 0) as length
+    from (
+      select pgrecall_internal._dimension(l.lexeme) as dimension, l.frequency,
+             (sum(l.frequency) over ())::real as length
+      from   pgrecall_internal._field_lexemes(
+               (bank).text_search_config::regconfig, content, context, (bank).context_weight,
+               fact_key, (bank).key_weight) as l
+    ) as t
+  ) as d
+  cross  join lateral pgrecall_internal._to_sparsevec(d.dimensions, d.saturated) as v(v);
+end;
+comment on function pgrecall_internal._weighed_document is
+'Length of a document in lexemes and its BM25 weights tf / (tf + k1 (1 - b + b length / average)), '
+'without the IDF (Robertson and Zaragoza 2009, eq. 3.15; the constant factor k1 + 1 left out). tf '
+'and length are sums over the fields, each times its weight (BM25F of Robertson, Zaragoza and '
+'Taylor 2004, with one b for all fields).';
+
 create or replace function pgrecall_internal._document_weights(
   bank pgrecall.bank, content text, context text, fact_key text, average_length double precision,
   out length real, out weights sparsevec)
 language plpgsql immutable parallel safe
 set search_path from current
--- Weights become a vector as text.
 set extra_float_digits = 1
 -- To cut a text into lexemes takes a tenth of the time of planning that.
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-  dimensions  integer[];
-  frequencies double precision[];
-  saturated   double precision[];
 begin
-  if coalesce(context, fact_key) is null then
-    select coalesce(array_agg(pgrecall_internal._dimension(l.lexeme)), '{}'),
-           coalesce(array_agg(l.frequency), '{}')
-    into   dimensions, frequencies
-    from   pgrecall.lexemes(bank.text_search_config::regconfig, content) as l;
-  else
-    select coalesce(array_agg(pgrecall_internal._dimension(l.lexeme)), '{}'),
-           coalesce(array_agg(l.frequency), '{}')
-    into   dimensions, frequencies
-    from   pgrecall_internal._field_lexemes(
-             bank.text_search_config::regconfig, content, context, bank.context_weight,
-             fact_key, bank.key_weight) as l;
-  end if;
-  length := coalesce((select sum(tf) from unnest(frequencies) as tf), 0);
-  saturated := array(
-    select tf / (tf + bank.bm25_k1 * (1 - bank.bm25_b + bank.bm25_b * length / average_length))
-    from   unnest(frequencies) with ordinality as u(tf, position)
-    order  by position
-  );
-  weights := (select v from pgrecall_internal._to_sparsevec(dimensions, saturated) as v);
+  select w.length, w.weights into length, weights
+  from   pgrecall_internal._weighed_document(bank, content, context, fact_key, average_length) as w;
 end;
 $$;
 comment on function pgrecall_internal._document_weights is
-'Length of a document in lexemes and its BM25 weights tf / (tf + k1 (1 - b + b length / average)), '
-'without the IDF (Robertson and Zaragoza 2009, eq. 3.15; the constant factor k1 + 1 left out). tf '
-'and length are sums over the fields, each times its weight (BM25F of Robertson, Zaragoza and '
-'Taylor 2004, with one b for all fields).';
+'_weighed_document() where it cannot be inlined, as in an update.';
 
 create or replace function pgrecall_internal._document_word(bank_id text, dimension integer)
 returns text
@@ -5815,7 +5818,7 @@ comment on function pgrecall_internal._check_successors is
 -- vocabulary_drift() compares with it.
 
 create or replace function pgrecall_internal._document_counts(
-  bank pgrecall.bank, kind text, after bigint, upto bigint, ids bigint[] default null)
+  bank pgrecall.bank, kind text, after bigint, upto bigint)
 returns table (lexeme text, documents bigint)
 language plpgsql stable parallel safe
 set search_path from current
@@ -5829,14 +5832,12 @@ begin
     from   pgrecall.memory m
     where  kind = 'memory' and m.bank_id = bank.bank_id
       and  m.memory_id > after and m.memory_id <= upto
-      and  (ids is null or m.memory_id = any (ids))
     union all
     select m.text, pgrecall_internal._message_context(bank, row(m.*)::pgrecall.message), null,
            bank.message_context_weight
     from   pgrecall.message m
     where  kind = 'message' and m.bank_id = bank.bank_id
       and  m.message_id > after and m.message_id <= upto
-      and  (ids is null or m.message_id = any (ids))
   ) as d
   cross  join lateral pgrecall_internal._field_lexemes(
            bank.text_search_config::regconfig, d.text, d.context, d.context_weight, d.fact_key,
@@ -5845,8 +5846,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._document_counts is
-'In how many documents of a kind with ids above after, up to upto, each lexeme occurs; with ids '
-'only in these.';
+'In how many documents of a kind with ids above after, up to upto, each lexeme occurs.';
 
 create or replace function pgrecall_internal._top_lexemes(bank text)
 returns text[]
@@ -6841,9 +6841,16 @@ create or replace function pgrecall_internal._recount_lexemes(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small; and join lexemes by
+-- hash, however few the planner takes them for.
+set enable_seqscan = off
+set enable_nestloop = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
+  if coalesce(lexemes, '{}') = '{}' then
+    return;
+  end if;
   with change as materialized (
     select u.lexeme, sum(u.documents) as documents,
            pgrecall_internal._dimension(u.lexeme) as dimension
@@ -6870,7 +6877,9 @@ begin
              from   unnest(v.lexemes) with ordinality as w(lexeme, n)
              order  by w.n)
     where  v.bank_id = bank.bank_id and _recount_lexemes.kind = 'memory'
-      and  v.lexemes && array(select g.lexeme from gone g)
+      -- Not by the operator of arrays: it compares each with each.
+      and  exists (select from unnest(v.lexemes) as w(lexeme)
+                   where  w.lexeme in (select g.lexeme from gone g))
   ),
   fewer as (
     update pgrecall_internal.lexeme l
@@ -6899,9 +6908,10 @@ create or replace function pgrecall_internal._recount_mentions(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
--- However many entities a memory mentions: the planner takes them for few.
+-- As above: however many entities a memory mentions.
+set enable_seqscan = off
 set enable_nestloop = off
-set plan_cache_mode = force_custom_plan
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   watermark bigint := (
@@ -6969,7 +6979,9 @@ create or replace function pgrecall_internal._uncount_memories(
   out documents bigint, out total_length double precision)
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   watermark bigint := (
@@ -6980,7 +6992,20 @@ declare
 begin
   select array_agg(c.lexeme), array_agg(-c.documents)
   into   lexemes, changes
-  from   pgrecall_internal._document_counts(bank, 'memory', 0, watermark, memory_ids) as c;
+  from (
+    select x.lexeme, count(*) as documents
+    from   (select distinct u from unnest(memory_ids) as u where u <= watermark) as k(id)
+    cross  join lateral (
+      select m.text, m.context, m.fact_key
+      from   pgrecall.memory m
+      where  m.bank_id = bank.bank_id and m.memory_id = k.id
+      limit  1
+    ) as d
+    cross  join lateral pgrecall_internal._field_lexemes(
+             bank.text_search_config::regconfig, d.text, d.context, bank.context_weight,
+             d.fact_key, bank.key_weight) as x
+    group  by x.lexeme
+  ) as c;
   perform pgrecall_internal._recount_lexemes(bank, 'memory', lexemes, changes);
   perform pgrecall_internal._recount_mentions(bank.bank_id, memory_ids, -1);
   select -count(*), -coalesce(sum(m.lexical_length), 0)
@@ -12613,8 +12638,30 @@ comment on function pgrecall.duplicate_entities is
 -- embeddings, as it does those of facts, and _merge_short_names() merges the one with the other.
 -- What it is not sure of stays two entities.
 
-create or replace function pgrecall_internal._store_short_names(
+create or replace function pgrecall_internal._unknown_names(
   bank text, facts pgrecall_internal.fact_row[])
+returns text[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return array(
+    select distinct e.alias
+    from   unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+    where  (select true from pgrecall.entity_alias a
+            where  a.bank_id = _unknown_names.bank and a.alias = e.alias
+            limit  1) is null);
+end;
+$$;
+comment on function pgrecall_internal._unknown_names is
+'The normalised names in facts that are no alias of an entity.';
+
+create or replace function pgrecall_internal._store_short_names(
+  bank text, facts pgrecall_internal.fact_row[], unknown text[])
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -12625,20 +12672,9 @@ set enable_nestloop = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  unknown text[] := array(
-    select distinct e.alias
-    from   unnest(facts) as f
-    cross  join lateral unnest(f.names) as e
-    where  (select true from pgrecall.entity_alias a
-            where  a.bank_id = _store_short_names.bank and a.alias = e.alias
-            limit  1) is null);
   fresh   pgrecall_internal.fact_name[];
   trusted text[];
 begin
-  -- Most facts name who is known.
-  if unknown = '{}' then
-    return;
-  end if;
   with named as materialized (
     select f.n, e.name, e.alias, e.kind, e.kind_class, e.aliases
     from   unnest(facts) as f
@@ -12687,6 +12723,8 @@ begin
   with short as (
     select f.alias, f.name, a.entity_id, p.part
     from   unnest(fresh) as f
+    -- A stranger renames nobody.
+    join   unnest(trusted) as t(alias) on t.alias = f.alias
     cross  join lateral unnest(pgrecall_internal._name_ends(f.alias)) as p(part)
     cross  join lateral (
       select x.entity_id
@@ -12701,8 +12739,6 @@ begin
       limit  1
     ) as e
     where  pgrecall_internal._has_full_name(f.name)
-      -- A stranger renames nobody.
-      and  f.alias = any (trusted)
       and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
       and  not pgrecall_internal._kinds_part(e.kind_class, f.kind_class)
       and  ('person' in (e.kind_class, f.kind_class) or p.part = any (f.aliases))
@@ -12798,7 +12834,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_short_names is
-'Makes short names of people aliases, before _store_entities(). A new name of one word means those '
+'Makes short names of people aliases, before _store_entities(), where names in facts are unknown, '
+'as _unknown_names() returns them. A new name of one word means those '
 'persons, at most three, whose names begin or end with it; and whoever goes by such a word alone '
 'takes over the new full name of a fact whose source is fully trusted, of other kinds only where '
 'the fact gives the word as an alias. Not where a fact names both, kinds differ, or a word for a '
@@ -13125,7 +13162,8 @@ comment on function pgrecall_internal._store_causal_links is
 create or replace function pgrecall_internal._is_moment(occurred tstzrange)
 returns boolean
 language sql stable parallel safe
-return extract(epoch from upper(occurred)) - extract(epoch from lower(occurred)) <= 90000;
+-- Not extract(), whose numbers are slower; by half a microsecond more, which a double rounds.
+return date_part('epoch', upper(occurred)) - date_part('epoch', lower(occurred)) <= 90000.0000005;
 comment on function pgrecall_internal._is_moment is
 'Whether what occurred took at most a day, which has up to 25 hours.';
 
@@ -13949,12 +13987,28 @@ create or replace function pgrecall_internal._counted_messages(
   out lexemes text[], out changes bigint[], out total_length double precision)
 language plpgsql stable parallel safe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   select array_agg(c.lexeme), array_agg(sign * c.documents)
   into   lexemes, changes
-  from   pgrecall_internal._document_counts(bank, 'message', 0, upto, message_ids) as c;
+  from (
+    select x.lexeme, count(*) as documents
+    from   (select distinct u from unnest(message_ids) as u where u <= upto) as k(id)
+    cross  join lateral (
+      select m.text,
+             pgrecall_internal._message_context(bank, row(m.*)::pgrecall.message) as context
+      from   pgrecall.message m
+      where  m.bank_id = bank.bank_id and m.message_id = k.id
+      limit  1
+    ) as d
+    cross  join lateral pgrecall_internal._field_lexemes(
+             bank.text_search_config::regconfig, d.text, d.context, bank.message_context_weight,
+             null, bank.key_weight) as x
+    group  by x.lexeme
+  ) as c;
   select sign * coalesce(sum(m.lexical_length), 0)
   into   total_length
   from   pgrecall.message m
@@ -14026,11 +14080,58 @@ $$;
 comment on function pgrecall_internal._message_ids is
 'The stored messages that are equal to these, in their order.';
 
+create or replace function pgrecall_internal._store_messages(
+  bank pgrecall.bank, messages pgrecall_internal.message_row[], average_length double precision)
+returns bigint[]
+language plpgsql volatile parallel unsafe
+set search_path from current
+set extra_float_digits = 1
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  new_ids bigint[];
+begin
+  with stored as (
+    insert into pgrecall.message as t
+           (bank_id, message_id, session_id, role, speaker, text, sent_at, content_hash,
+            lexical_length, lexical_weights)
+    select bank.bank_id, i.message_id, i.session_id, i.role, i.speaker, i.text,
+           coalesce(i.sent_at, now()), i.content_hash, x.length, x.weights
+    from (
+      -- Ids follow the order of the messages.
+      select nextval('pgrecall.id_seq') as message_id, o.*
+      from (
+        select u.*
+        from (
+          select distinct on (m.content_hash) m.*
+          from   unnest(messages) as m
+          order  by m.content_hash, m.n
+        ) as u
+        order  by u.n
+      ) as o
+      offset 0
+    ) as i
+    cross  join lateral pgrecall_internal._weighed_document(
+             bank, i.text, null, null, average_length) as x
+    -- As in _store_memories().
+    order  by i.content_hash
+    on conflict (bank_id, content_hash) where content_hash is not null do nothing
+    returning t.message_id
+  )
+  select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
+  return new_ids;
+end;
+$$;
+comment on function pgrecall_internal._store_messages is
+'Writes messages that the bank does not hold yet; returns their ids.';
+
 create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 set timezone = 'UTC'
 as $$
 declare
@@ -14041,6 +14142,7 @@ declare
   before       record;
   after        record;
   new_ids      bigint[];
+  message_ids  bigint[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
   message_rows := pgrecall_internal._read_messages(messages);
@@ -14068,22 +14170,30 @@ begin
   on conflict on constraint session_pkey do nothing;
   -- Only where a message is earlier, so that writers of one session need not wait for one another;
   -- and in order, as above, so that none waits for who waits for it.
-  update pgrecall.session s
-  set    started_at = least(s.started_at, o.started_at)
-  from (
+  with earlier as materialized (
     select x.session_id, e.started_at
-    from   pgrecall.session x
-    join (
+    from (
       select m.session_id, min(coalesce(m.sent_at, now())) as started_at
       from   unnest(message_rows) as m
       where  m.session_id is not null
       group  by m.session_id
-    ) as e on e.session_id = x.session_id
-    where  x.bank_id = retain_messages.bank and x.started_at > e.started_at
-    order  by x.session_id
-    for    no key update of x
-  ) as o
-  where  s.bank_id = retain_messages.bank and s.session_id = o.session_id;
+      order  by m.session_id
+      offset 0
+    ) as e
+    cross  join lateral (
+      select s.session_id
+      from   pgrecall.session s
+      where  s.bank_id = retain_messages.bank and s.session_id = e.session_id
+        and  s.started_at > e.started_at
+      for    no key update
+    ) as x
+  )
+  update pgrecall.session s
+  set    started_at = least(s.started_at, o.started_at)
+  from   earlier o
+  where  s.bank_id = retain_messages.bank and s.session_id = o.session_id
+    -- The array keeps to the primary key, whatever is known of the bank.
+    and  s.session_id = any (array(select x.session_id from earlier x));
 
   select s.* into known
   from   pgrecall_internal.statistics s
@@ -14092,34 +14202,8 @@ begin
     beside := pgrecall_internal._messages_beside(bank, message_rows);
     before := pgrecall_internal._counted_messages(locked, beside, known.watermark, -1);
   end if;
-  with stored as (
-    insert into pgrecall.message as t
-           (bank_id, message_id, session_id, role, speaker, text, sent_at, content_hash,
-            lexical_length, lexical_weights)
-    select retain_messages.bank, i.message_id, i.session_id, i.role, i.speaker, i.text,
-           coalesce(i.sent_at, now()), i.content_hash, x.length, x.weights
-    from (
-      -- Ids follow the order of the messages.
-      select nextval('pgrecall.id_seq') as message_id, o.*
-      from (
-        select u.*
-        from (
-          select distinct on (m.content_hash) m.*
-          from   unnest(message_rows) as m
-          order  by m.content_hash, m.n
-        ) as u
-        order  by u.n
-      ) as o
-      offset 0
-    ) as i
-    cross  join lateral pgrecall_internal._document_weights(
-             locked, i.text, null, null, coalesce(known.weighted_length, 20)) as x
-    -- As in _store_memories().
-    order  by i.content_hash
-    on conflict (bank_id, content_hash) where content_hash is not null do nothing
-    returning t.message_id
-  )
-  select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
+  new_ids := pgrecall_internal._store_messages(
+    locked, message_rows, coalesce(known.weighted_length, 20));
   if locked.message_context_weight > 0 then
     perform pgrecall_internal._refresh_neighbour_weights(
       locked, new_ids, coalesce(known.weighted_length, 20));
@@ -14133,11 +14217,13 @@ begin
   end if;
   perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 
+  -- Not within the query: the planner would call it as well.
+  message_ids := pgrecall_internal._message_ids(bank, message_rows);
   return query
   select u.n::integer - 1, u.id,
          u.id in (select unnest(new_ids))
            and row_number() over (partition by u.id order by u.n) = 1
-  from   unnest(pgrecall_internal._message_ids(bank, message_rows)) with ordinality as u(id, n)
+  from   unnest(message_ids) with ordinality as u(id, n)
   order  by u.n;
 end;
 $$;
@@ -15394,8 +15480,9 @@ begin
       place || '.metadata', format('expected an object, not %s', left(read.metadata::text, 80)),
       'Write {"team": "core"}, for example.');
   -- Clients that read JSON fail at deeper values and greater numbers, with every row of an answer.
-  elsif jsonb_path_exists(read.metadata, 'strict $.**{100}')
-     or jsonb_path_exists(read.metadata, 'strict $.** ? (@ > 1e308 || @ < -1e308)')
+  elsif read.metadata <> '{}'
+        and (jsonb_path_exists(read.metadata, 'strict $.**{100}')
+             or jsonb_path_exists(read.metadata, 'strict $.** ? (@ > 1e308 || @ < -1e308)'))
   then
     perform pgrecall_internal._raise_invalid_field(
       place || '.metadata', 'nested 100 levels deep or more, or with a number beyond 1e308',
@@ -16064,6 +16151,7 @@ create or replace function pgrecall_internal._store_memories(
 returns bigint[]
 language plpgsql volatile parallel unsafe
 set search_path from current
+set extra_float_digits = 1
 set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -16097,7 +16185,7 @@ begin
       ) as o
       offset 0
     ) as i
-    cross  join lateral pgrecall_internal._document_weights(
+    cross  join lateral pgrecall_internal._weighed_document(
              bank, i.text, i.context, i.fact_key, average_length) as x
     -- Two batches with the same facts wait for each other in one direction only.
     order  by i.content_hash
@@ -16334,6 +16422,9 @@ declare
   counted    bigint;
   new_ids    bigint[];
   memory_ids bigint[];
+  is_related boolean;
+  has_names  boolean;
+  unknown    text[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
   facts := pgrecall_internal._facts(facts);
@@ -16365,7 +16456,12 @@ begin
   locked := pgrecall_internal._pin_model(locked, facts, model);
   fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
   perform pgrecall_internal._check_quarantine(locked, fact_rows);
-  perform pgrecall_internal._lock_names(bank, fact_rows, mode);
+  -- Many facts have none of these: what would write them then costs nothing.
+  is_related := jsonb_path_exists(facts, 'lax $[*].relations[*]');
+  has_names := is_related or jsonb_path_exists(facts, 'lax $[*].entities[*]');
+  if has_names or mode in ('key', 'both') then
+    perform pgrecall_internal._lock_names(bank, fact_rows, mode);
+  end if;
   select s.weighted_length, s.document_count into average, counted
   from   pgrecall_internal.statistics s
   where  s.bank_id = retain.bank and s.kind = 'memory';
@@ -16388,13 +16484,25 @@ begin
   ) as x;
   perform pgrecall_internal._update_known(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
-  perform pgrecall_internal._store_short_names(bank, fact_rows);
-  perform pgrecall_internal._store_entities(bank, fact_rows);
-  perform pgrecall_internal._store_mentions(
-    locked, fact_rows, memory_ids,
-    array(select distinct u from unnest(memory_ids) as u where u <> all (new_ids)));
-  perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
-  perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
+  if has_names then
+    -- Most facts name who is known, and give no aliases.
+    unknown := pgrecall_internal._unknown_names(bank, fact_rows);
+    if unknown <> '{}' then
+      perform pgrecall_internal._store_short_names(bank, fact_rows, unknown);
+    end if;
+    if unknown <> '{}' or jsonb_path_exists(facts, 'lax $[*].entities[*].aliases[*]') then
+      perform pgrecall_internal._store_entities(bank, fact_rows);
+    end if;
+    perform pgrecall_internal._store_mentions(
+      locked, fact_rows, memory_ids,
+      array(select distinct u from unnest(memory_ids) as u where u <> all (new_ids)));
+  end if;
+  if is_related then
+    perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
+  end if;
+  if jsonb_path_exists(facts, 'lax $[*].links[*]') then
+    perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
+  end if;
   if link = 'now' then
     perform pgrecall_internal._link_memories(bank, new_ids);
   end if;
@@ -16507,8 +16615,10 @@ create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
--- Cached plans of the cascades must use an index, also those made while a table was small.
+-- Cached plans of the cascades must use an index, also those made while a table was small; those of
+-- the partitions of embeddings would be made anew for each memory.
 set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   locked  pgrecall.bank;

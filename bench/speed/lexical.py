@@ -226,8 +226,8 @@ def ask(connection: Connection, questions: Sequence[Question], slow: int) -> Ask
 def retain_cost(connection: Connection, sentences: Sequence[str], rounds: int) -> float:
     """Return the milliseconds that the lexical part of retain() takes of one new fact."""
     stubs = {
-        "_document_weights": "begin length := 1; weights := '{}/1000000000'; end",
-        "_refresh_when_due": "begin return 0; end",
+        "_weighed_document": "begin atomic select 1::real, '{}/1000000000'::sparsevec; end",
+        "_refresh_when_due": "$function$begin return 0; end$function$",
     }
     batch = facts(sentences)
     costs = []
@@ -244,7 +244,9 @@ def retain_cost(connection: Connection, sentences: Sequence[str], rounds: int) -
                     "select pg_get_functiondef(to_regproc('pgrecall_internal.' || %s))",
                     [name],
                 )
-                stub = re.sub(r"(\$function\$).*\1", rf"\1{body}\1", definition, flags=re.DOTALL)
+                stub = re.sub(
+                    r"(\$function\$).*\1|BEGIN ATOMIC.*", body, definition, flags=re.DOTALL
+                )
                 assert stub != definition
                 connection.execute(stub.encode())
             rest = timed(connection, RETAIN, [BANK, batch])[0]

@@ -12,9 +12,16 @@ create or replace function pgrecall_internal._recount_lexemes(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small; and join lexemes by
+-- hash, however few the planner takes them for.
+set enable_seqscan = off
+set enable_nestloop = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
+  if coalesce(lexemes, '{}') = '{}' then
+    return;
+  end if;
   with change as materialized (
     select u.lexeme, sum(u.documents) as documents,
            pgrecall_internal._dimension(u.lexeme) as dimension
@@ -41,7 +48,9 @@ begin
              from   unnest(v.lexemes) with ordinality as w(lexeme, n)
              order  by w.n)
     where  v.bank_id = bank.bank_id and _recount_lexemes.kind = 'memory'
-      and  v.lexemes && array(select g.lexeme from gone g)
+      -- Not by the operator of arrays: it compares each with each.
+      and  exists (select from unnest(v.lexemes) as w(lexeme)
+                   where  w.lexeme in (select g.lexeme from gone g))
   ),
   fewer as (
     update pgrecall_internal.lexeme l
@@ -70,9 +79,10 @@ create or replace function pgrecall_internal._recount_mentions(
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
--- However many entities a memory mentions: the planner takes them for few.
+-- As above: however many entities a memory mentions.
+set enable_seqscan = off
 set enable_nestloop = off
-set plan_cache_mode = force_custom_plan
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   watermark bigint := (
@@ -140,7 +150,9 @@ create or replace function pgrecall_internal._uncount_memories(
   out documents bigint, out total_length double precision)
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   watermark bigint := (
@@ -151,7 +163,20 @@ declare
 begin
   select array_agg(c.lexeme), array_agg(-c.documents)
   into   lexemes, changes
-  from   pgrecall_internal._document_counts(bank, 'memory', 0, watermark, memory_ids) as c;
+  from (
+    select x.lexeme, count(*) as documents
+    from   (select distinct u from unnest(memory_ids) as u where u <= watermark) as k(id)
+    cross  join lateral (
+      select m.text, m.context, m.fact_key
+      from   pgrecall.memory m
+      where  m.bank_id = bank.bank_id and m.memory_id = k.id
+      limit  1
+    ) as d
+    cross  join lateral pgrecall_internal._field_lexemes(
+             bank.text_search_config::regconfig, d.text, d.context, bank.context_weight,
+             d.fact_key, bank.key_weight) as x
+    group  by x.lexeme
+  ) as c;
   perform pgrecall_internal._recount_lexemes(bank, 'memory', lexemes, changes);
   perform pgrecall_internal._recount_mentions(bank.bank_id, memory_ids, -1);
   select -count(*), -coalesce(sum(m.lexical_length), 0)

@@ -14,7 +14,7 @@
 -- vocabulary_drift() compares with it.
 
 create or replace function pgrecall_internal._document_counts(
-  bank pgrecall.bank, kind text, after bigint, upto bigint, ids bigint[] default null)
+  bank pgrecall.bank, kind text, after bigint, upto bigint)
 returns table (lexeme text, documents bigint)
 language plpgsql stable parallel safe
 set search_path from current
@@ -28,14 +28,12 @@ begin
     from   pgrecall.memory m
     where  kind = 'memory' and m.bank_id = bank.bank_id
       and  m.memory_id > after and m.memory_id <= upto
-      and  (ids is null or m.memory_id = any (ids))
     union all
     select m.text, pgrecall_internal._message_context(bank, row(m.*)::pgrecall.message), null,
            bank.message_context_weight
     from   pgrecall.message m
     where  kind = 'message' and m.bank_id = bank.bank_id
       and  m.message_id > after and m.message_id <= upto
-      and  (ids is null or m.message_id = any (ids))
   ) as d
   cross  join lateral pgrecall_internal._field_lexemes(
            bank.text_search_config::regconfig, d.text, d.context, d.context_weight, d.fact_key,
@@ -44,8 +42,7 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._document_counts is
-'In how many documents of a kind with ids above after, up to upto, each lexeme occurs; with ids '
-'only in these.';
+'In how many documents of a kind with ids above after, up to upto, each lexeme occurs.';
 
 create or replace function pgrecall_internal._top_lexemes(bank text)
 returns text[]

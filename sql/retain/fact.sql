@@ -402,8 +402,9 @@ begin
       place || '.metadata', format('expected an object, not %s', left(read.metadata::text, 80)),
       'Write {"team": "core"}, for example.');
   -- Clients that read JSON fail at deeper values and greater numbers, with every row of an answer.
-  elsif jsonb_path_exists(read.metadata, 'strict $.**{100}')
-     or jsonb_path_exists(read.metadata, 'strict $.** ? (@ > 1e308 || @ < -1e308)')
+  elsif read.metadata <> '{}'
+        and (jsonb_path_exists(read.metadata, 'strict $.**{100}')
+             or jsonb_path_exists(read.metadata, 'strict $.** ? (@ > 1e308 || @ < -1e308)'))
   then
     perform pgrecall_internal._raise_invalid_field(
       place || '.metadata', 'nested 100 levels deep or more, or with a number beyond 1e308',

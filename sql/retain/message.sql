@@ -188,12 +188,28 @@ create or replace function pgrecall_internal._counted_messages(
   out lexemes text[], out changes bigint[], out total_length double precision)
 language plpgsql stable parallel safe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   select array_agg(c.lexeme), array_agg(sign * c.documents)
   into   lexemes, changes
-  from   pgrecall_internal._document_counts(bank, 'message', 0, upto, message_ids) as c;
+  from (
+    select x.lexeme, count(*) as documents
+    from   (select distinct u from unnest(message_ids) as u where u <= upto) as k(id)
+    cross  join lateral (
+      select m.text,
+             pgrecall_internal._message_context(bank, row(m.*)::pgrecall.message) as context
+      from   pgrecall.message m
+      where  m.bank_id = bank.bank_id and m.message_id = k.id
+      limit  1
+    ) as d
+    cross  join lateral pgrecall_internal._field_lexemes(
+             bank.text_search_config::regconfig, d.text, d.context, bank.message_context_weight,
+             null, bank.key_weight) as x
+    group  by x.lexeme
+  ) as c;
   select sign * coalesce(sum(m.lexical_length), 0)
   into   total_length
   from   pgrecall.message m
@@ -265,11 +281,58 @@ $$;
 comment on function pgrecall_internal._message_ids is
 'The stored messages that are equal to these, in their order.';
 
+create or replace function pgrecall_internal._store_messages(
+  bank pgrecall.bank, messages pgrecall_internal.message_row[], average_length double precision)
+returns bigint[]
+language plpgsql volatile parallel unsafe
+set search_path from current
+set extra_float_digits = 1
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  new_ids bigint[];
+begin
+  with stored as (
+    insert into pgrecall.message as t
+           (bank_id, message_id, session_id, role, speaker, text, sent_at, content_hash,
+            lexical_length, lexical_weights)
+    select bank.bank_id, i.message_id, i.session_id, i.role, i.speaker, i.text,
+           coalesce(i.sent_at, now()), i.content_hash, x.length, x.weights
+    from (
+      -- Ids follow the order of the messages.
+      select nextval('pgrecall.id_seq') as message_id, o.*
+      from (
+        select u.*
+        from (
+          select distinct on (m.content_hash) m.*
+          from   unnest(messages) as m
+          order  by m.content_hash, m.n
+        ) as u
+        order  by u.n
+      ) as o
+      offset 0
+    ) as i
+    cross  join lateral pgrecall_internal._weighed_document(
+             bank, i.text, null, null, average_length) as x
+    -- As in _store_memories().
+    order  by i.content_hash
+    on conflict (bank_id, content_hash) where content_hash is not null do nothing
+    returning t.message_id
+  )
+  select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
+  return new_ids;
+end;
+$$;
+comment on function pgrecall_internal._store_messages is
+'Writes messages that the bank does not hold yet; returns their ids.';
+
 create or replace function pgrecall.retain_messages(bank text, messages jsonb)
 returns setof pgrecall.retained_message
 language plpgsql volatile parallel unsafe
 set search_path from current
-set plan_cache_mode = force_custom_plan
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 set timezone = 'UTC'
 as $$
 declare
@@ -280,6 +343,7 @@ declare
   before       record;
   after        record;
   new_ids      bigint[];
+  message_ids  bigint[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
   message_rows := pgrecall_internal._read_messages(messages);
@@ -307,22 +371,30 @@ begin
   on conflict on constraint session_pkey do nothing;
   -- Only where a message is earlier, so that writers of one session need not wait for one another;
   -- and in order, as above, so that none waits for who waits for it.
-  update pgrecall.session s
-  set    started_at = least(s.started_at, o.started_at)
-  from (
+  with earlier as materialized (
     select x.session_id, e.started_at
-    from   pgrecall.session x
-    join (
+    from (
       select m.session_id, min(coalesce(m.sent_at, now())) as started_at
       from   unnest(message_rows) as m
       where  m.session_id is not null
       group  by m.session_id
-    ) as e on e.session_id = x.session_id
-    where  x.bank_id = retain_messages.bank and x.started_at > e.started_at
-    order  by x.session_id
-    for    no key update of x
-  ) as o
-  where  s.bank_id = retain_messages.bank and s.session_id = o.session_id;
+      order  by m.session_id
+      offset 0
+    ) as e
+    cross  join lateral (
+      select s.session_id
+      from   pgrecall.session s
+      where  s.bank_id = retain_messages.bank and s.session_id = e.session_id
+        and  s.started_at > e.started_at
+      for    no key update
+    ) as x
+  )
+  update pgrecall.session s
+  set    started_at = least(s.started_at, o.started_at)
+  from   earlier o
+  where  s.bank_id = retain_messages.bank and s.session_id = o.session_id
+    -- The array keeps to the primary key, whatever is known of the bank.
+    and  s.session_id = any (array(select x.session_id from earlier x));
 
   select s.* into known
   from   pgrecall_internal.statistics s
@@ -331,34 +403,8 @@ begin
     beside := pgrecall_internal._messages_beside(bank, message_rows);
     before := pgrecall_internal._counted_messages(locked, beside, known.watermark, -1);
   end if;
-  with stored as (
-    insert into pgrecall.message as t
-           (bank_id, message_id, session_id, role, speaker, text, sent_at, content_hash,
-            lexical_length, lexical_weights)
-    select retain_messages.bank, i.message_id, i.session_id, i.role, i.speaker, i.text,
-           coalesce(i.sent_at, now()), i.content_hash, x.length, x.weights
-    from (
-      -- Ids follow the order of the messages.
-      select nextval('pgrecall.id_seq') as message_id, o.*
-      from (
-        select u.*
-        from (
-          select distinct on (m.content_hash) m.*
-          from   unnest(message_rows) as m
-          order  by m.content_hash, m.n
-        ) as u
-        order  by u.n
-      ) as o
-      offset 0
-    ) as i
-    cross  join lateral pgrecall_internal._document_weights(
-             locked, i.text, null, null, coalesce(known.weighted_length, 20)) as x
-    -- As in _store_memories().
-    order  by i.content_hash
-    on conflict (bank_id, content_hash) where content_hash is not null do nothing
-    returning t.message_id
-  )
-  select coalesce(array_agg(s.message_id), '{}') into new_ids from stored s;
+  new_ids := pgrecall_internal._store_messages(
+    locked, message_rows, coalesce(known.weighted_length, 20));
   if locked.message_context_weight > 0 then
     perform pgrecall_internal._refresh_neighbour_weights(
       locked, new_ids, coalesce(known.weighted_length, 20));
@@ -372,11 +418,13 @@ begin
   end if;
   perform pgrecall_internal._refresh_when_due(locked, 'message', 500 + cardinality(new_ids));
 
+  -- Not within the query: the planner would call it as well.
+  message_ids := pgrecall_internal._message_ids(bank, message_rows);
   return query
   select u.n::integer - 1, u.id,
          u.id in (select unnest(new_ids))
            and row_number() over (partition by u.id order by u.n) = 1
-  from   unnest(pgrecall_internal._message_ids(bank, message_rows)) with ordinality as u(id, n)
+  from   unnest(message_ids) with ordinality as u(id, n)
   order  by u.n;
 end;
 $$;

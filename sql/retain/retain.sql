@@ -183,6 +183,7 @@ create or replace function pgrecall_internal._store_memories(
 returns bigint[]
 language plpgsql volatile parallel unsafe
 set search_path from current
+set extra_float_digits = 1
 set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -216,7 +217,7 @@ begin
       ) as o
       offset 0
     ) as i
-    cross  join lateral pgrecall_internal._document_weights(
+    cross  join lateral pgrecall_internal._weighed_document(
              bank, i.text, i.context, i.fact_key, average_length) as x
     -- Two batches with the same facts wait for each other in one direction only.
     order  by i.content_hash
@@ -453,6 +454,9 @@ declare
   counted    bigint;
   new_ids    bigint[];
   memory_ids bigint[];
+  is_related boolean;
+  has_names  boolean;
+  unknown    text[];
 begin
   locked := pgrecall_internal._bank_to_write(bank, 'pgrecall.memory', 'insert');
   facts := pgrecall_internal._facts(facts);
@@ -484,7 +488,12 @@ begin
   locked := pgrecall_internal._pin_model(locked, facts, model);
   fact_rows := pgrecall_internal._read_facts(facts, locked, fact_types);
   perform pgrecall_internal._check_quarantine(locked, fact_rows);
-  perform pgrecall_internal._lock_names(bank, fact_rows, mode);
+  -- Many facts have none of these: what would write them then costs nothing.
+  is_related := jsonb_path_exists(facts, 'lax $[*].relations[*]');
+  has_names := is_related or jsonb_path_exists(facts, 'lax $[*].entities[*]');
+  if has_names or mode in ('key', 'both') then
+    perform pgrecall_internal._lock_names(bank, fact_rows, mode);
+  end if;
   select s.weighted_length, s.document_count into average, counted
   from   pgrecall_internal.statistics s
   where  s.bank_id = retain.bank and s.kind = 'memory';
@@ -507,13 +516,25 @@ begin
   ) as x;
   perform pgrecall_internal._update_known(bank, fact_rows, memory_ids);
   perform pgrecall_internal._store_embeddings(bank, fact_rows, memory_ids);
-  perform pgrecall_internal._store_short_names(bank, fact_rows);
-  perform pgrecall_internal._store_entities(bank, fact_rows);
-  perform pgrecall_internal._store_mentions(
-    locked, fact_rows, memory_ids,
-    array(select distinct u from unnest(memory_ids) as u where u <> all (new_ids)));
-  perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
-  perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
+  if has_names then
+    -- Most facts name who is known, and give no aliases.
+    unknown := pgrecall_internal._unknown_names(bank, fact_rows);
+    if unknown <> '{}' then
+      perform pgrecall_internal._store_short_names(bank, fact_rows, unknown);
+    end if;
+    if unknown <> '{}' or jsonb_path_exists(facts, 'lax $[*].entities[*].aliases[*]') then
+      perform pgrecall_internal._store_entities(bank, fact_rows);
+    end if;
+    perform pgrecall_internal._store_mentions(
+      locked, fact_rows, memory_ids,
+      array(select distinct u from unnest(memory_ids) as u where u <> all (new_ids)));
+  end if;
+  if is_related then
+    perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
+  end if;
+  if jsonb_path_exists(facts, 'lax $[*].links[*]') then
+    perform pgrecall_internal._store_causal_links(bank, fact_rows, memory_ids);
+  end if;
   if link = 'now' then
     perform pgrecall_internal._link_memories(bank, new_ids);
   end if;
@@ -626,8 +647,10 @@ create or replace function pgrecall.forget(bank text, memory_ids bigint[])
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
--- Cached plans of the cascades must use an index, also those made while a table was small.
+-- Cached plans of the cascades must use an index, also those made while a table was small; those of
+-- the partitions of embeddings would be made anew for each memory.
 set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   locked  pgrecall.bank;

@@ -8,8 +8,30 @@
 -- embeddings, as it does those of facts, and _merge_short_names() merges the one with the other.
 -- What it is not sure of stays two entities.
 
-create or replace function pgrecall_internal._store_short_names(
+create or replace function pgrecall_internal._unknown_names(
   bank text, facts pgrecall_internal.fact_row[])
+returns text[]
+language plpgsql stable parallel safe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return array(
+    select distinct e.alias
+    from   unnest(facts) as f
+    cross  join lateral unnest(f.names) as e
+    where  (select true from pgrecall.entity_alias a
+            where  a.bank_id = _unknown_names.bank and a.alias = e.alias
+            limit  1) is null);
+end;
+$$;
+comment on function pgrecall_internal._unknown_names is
+'The normalised names in facts that are no alias of an entity.';
+
+create or replace function pgrecall_internal._store_short_names(
+  bank text, facts pgrecall_internal.fact_row[], unknown text[])
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -20,20 +42,9 @@ set enable_nestloop = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  unknown text[] := array(
-    select distinct e.alias
-    from   unnest(facts) as f
-    cross  join lateral unnest(f.names) as e
-    where  (select true from pgrecall.entity_alias a
-            where  a.bank_id = _store_short_names.bank and a.alias = e.alias
-            limit  1) is null);
   fresh   pgrecall_internal.fact_name[];
   trusted text[];
 begin
-  -- Most facts name who is known.
-  if unknown = '{}' then
-    return;
-  end if;
   with named as materialized (
     select f.n, e.name, e.alias, e.kind, e.kind_class, e.aliases
     from   unnest(facts) as f
@@ -82,6 +93,8 @@ begin
   with short as (
     select f.alias, f.name, a.entity_id, p.part
     from   unnest(fresh) as f
+    -- A stranger renames nobody.
+    join   unnest(trusted) as t(alias) on t.alias = f.alias
     cross  join lateral unnest(pgrecall_internal._name_ends(f.alias)) as p(part)
     cross  join lateral (
       select x.entity_id
@@ -96,8 +109,6 @@ begin
       limit  1
     ) as e
     where  pgrecall_internal._has_full_name(f.name)
-      -- A stranger renames nobody.
-      and  f.alias = any (trusted)
       and  pgrecall.normalised_name(e.name) = p.part and e.name !~ '^[[:lower:]]'
       and  not pgrecall_internal._kinds_part(e.kind_class, f.kind_class)
       and  ('person' in (e.kind_class, f.kind_class) or p.part = any (f.aliases))
@@ -193,7 +204,8 @@ begin
 end;
 $$;
 comment on function pgrecall_internal._store_short_names is
-'Makes short names of people aliases, before _store_entities(). A new name of one word means those '
+'Makes short names of people aliases, before _store_entities(), where names in facts are unknown, '
+'as _unknown_names() returns them. A new name of one word means those '
 'persons, at most three, whose names begin or end with it; and whoever goes by such a word alone '
 'takes over the new full name of a fact whose source is fully trusted, of other kinds only where '
 'the fact gives the word as an alias. Not where a fact names both, kinds differ, or a word for a '

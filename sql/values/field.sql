@@ -39,8 +39,8 @@ begin
       place, format('expected an object, not %s', left(value::text, 80)),
       format('Its fields: %s.', array_to_string(keys, ', ')));
   end if;
-  select k into unknown from jsonb_object_keys(value) as k where k <> all (keys) limit 1;
-  if found then
+  if value - keys <> '{}' then
+    unknown := (select k from jsonb_object_keys(value) as k where k <> all (keys) limit 1);
     perform pgrecall_internal._raise_invalid_field(
       place || '.' || unknown, 'unknown field',
       format('Fields: %s.', array_to_string(keys, ', ')));

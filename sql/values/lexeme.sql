@@ -139,14 +139,18 @@ create or replace function pgrecall.lexemes(config regconfig, content text)
 returns setof pgrecall.lexeme_frequency
 language sql immutable parallel safe
 begin atomic
-  with normalised as materialized (
-    select n.content,
-           regexp_replace(
-             n.content, '[' || pgrecall_internal._unspaced() || ']+', ' ', 'g') as spelt
-    from   (select pgrecall_internal._normalised(lexemes.content) offset 0) as n(content)
-  )
   select u.lexeme, sum(u.frequency)::integer
-  from   normalised as t
+  from (
+    -- Most texts are plain ASCII, where there is nothing to look for.
+    select case when n.is_ascii then n.content else regexp_replace(
+             n.content, '[' || pgrecall_internal._unspaced() || ']+', ' ', 'g') end as spelt,
+           case when not n.is_ascii then n.content end as content
+    from (
+      select x.content, octet_length(x.content) = length(x.content) as is_ascii
+      from   (select pgrecall_internal._normalised(lexemes.content) offset 0) as x(content)
+    ) as n
+    offset 0
+  ) as t
   cross  join lateral (
     select w.lexeme, cardinality(w.positions)
     from   unnest(to_tsvector(
@@ -187,20 +191,13 @@ create or replace function pgrecall_internal._field_lexemes(
 returns table (lexeme text, frequency double precision)
 language sql immutable parallel safe
 begin atomic
-  select u.lexeme, sum(u.frequency)
+  select l.lexeme, sum(l.frequency * f.weight)
   from (
-    select l.lexeme, l.frequency::double precision
-    from   pgrecall.lexemes(config, content) as l
-    union all
-    select l.lexeme, l.frequency * context_weight
-    from   pgrecall.lexemes(config, context) as l
-    where  context <> '' and context_weight > 0
-    union all
-    select l.lexeme, l.frequency * key_weight
-    from   pgrecall.lexemes(config, fact_key) as l
-    where  fact_key <> '' and key_weight > 0
-  ) as u(lexeme, frequency)
-  group by u.lexeme;
+    values (content, 1::double precision), (context, context_weight), (fact_key, key_weight)
+  ) as f(content, weight)
+  cross  join lateral pgrecall.lexemes(config, f.content) as l
+  where  f.content <> '' and f.weight > 0
+  group  by l.lexeme;
 end;
 comment on function pgrecall_internal._field_lexemes is
 'The lexemes of a memory and how often each occurs in it, weighted by field: the text has weight '

@@ -28,48 +28,54 @@ end;
 comment on function pgrecall_internal._to_sparsevec is
 'Weights by dimension as a vector; weights of the same dimension are added.';
 
+create or replace function pgrecall_internal._weighed_document(
+  bank pgrecall.bank, content text, context text, fact_key text, average_length double precision)
+returns table (length real, weights sparsevec)
+language sql stable parallel safe rows 1
+begin atomic
+  -- Called in a from clause, so that it is inlined: to begin a statement for each document takes as
+  -- long as to cut it into lexemes. The caller sets extra_float_digits, since weights become a
+  -- vector as text.
+  select d.length, v.v
+  from (
+    select coalesce(array_agg(t.dimension), '{}') as dimensions,
+           coalesce(
+             array_agg(t.frequency / (t.frequency + (bank).bm25_k1 * (
+                         1 - (bank).bm25_b + (bank).bm25_b * t.length / average_length))),
+             '{}') as saturated,
+           coalesce(max(t.length), 0) as length
+    from (
+      select pgrecall_internal._dimension(l.lexeme) as dimension, l.frequency,
+             (sum(l.frequency) over ())::real as length
+      from   pgrecall_internal._field_lexemes(
+               (bank).text_search_config::regconfig, content, context, (bank).context_weight,
+               fact_key, (bank).key_weight) as l
+    ) as t
+  ) as d
+  cross  join lateral pgrecall_internal._to_sparsevec(d.dimensions, d.saturated) as v(v);
+end;
+comment on function pgrecall_internal._weighed_document is
+'Length of a document in lexemes and its BM25 weights tf / (tf + k1 (1 - b + b length / average)), '
+'without the IDF (Robertson and Zaragoza 2009, eq. 3.15; the constant factor k1 + 1 left out). tf '
+'and length are sums over the fields, each times its weight (BM25F of Robertson, Zaragoza and '
+'Taylor 2004, with one b for all fields).';
+
 create or replace function pgrecall_internal._document_weights(
   bank pgrecall.bank, content text, context text, fact_key text, average_length double precision,
   out length real, out weights sparsevec)
 language plpgsql immutable parallel safe
 set search_path from current
--- Weights become a vector as text.
 set extra_float_digits = 1
 -- To cut a text into lexemes takes a tenth of the time of planning that.
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-  dimensions  integer[];
-  frequencies double precision[];
-  saturated   double precision[];
 begin
-  if coalesce(context, fact_key) is null then
-    select coalesce(array_agg(pgrecall_internal._dimension(l.lexeme)), '{}'),
-           coalesce(array_agg(l.frequency), '{}')
-    into   dimensions, frequencies
-    from   pgrecall.lexemes(bank.text_search_config::regconfig, content) as l;
-  else
-    select coalesce(array_agg(pgrecall_internal._dimension(l.lexeme)), '{}'),
-           coalesce(array_agg(l.frequency), '{}')
-    into   dimensions, frequencies
-    from   pgrecall_internal._field_lexemes(
-             bank.text_search_config::regconfig, content, context, bank.context_weight,
-             fact_key, bank.key_weight) as l;
-  end if;
-  length := coalesce((select sum(tf) from unnest(frequencies) as tf), 0);
-  saturated := array(
-    select tf / (tf + bank.bm25_k1 * (1 - bank.bm25_b + bank.bm25_b * length / average_length))
-    from   unnest(frequencies) with ordinality as u(tf, position)
-    order  by position
-  );
-  weights := (select v from pgrecall_internal._to_sparsevec(dimensions, saturated) as v);
+  select w.length, w.weights into length, weights
+  from   pgrecall_internal._weighed_document(bank, content, context, fact_key, average_length) as w;
 end;
 $$;
 comment on function pgrecall_internal._document_weights is
-'Length of a document in lexemes and its BM25 weights tf / (tf + k1 (1 - b + b length / average)), '
-'without the IDF (Robertson and Zaragoza 2009, eq. 3.15; the constant factor k1 + 1 left out). tf '
-'and length are sums over the fields, each times its weight (BM25F of Robertson, Zaragoza and '
-'Taylor 2004, with one b for all fields).';
+'_weighed_document() where it cannot be inlined, as in an update.';
 
 create or replace function pgrecall_internal._document_word(bank_id text, dimension integer)
 returns text

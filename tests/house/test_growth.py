@@ -435,6 +435,56 @@ def test_a_memory_of_many_entities_is_changed_in_n_log_n(
     assert many < MOST * max(few, SECONDS / MOST)
 
 
+def test_words_that_are_forgotten_are_not_each_compared_with_the_vocabulary(
+    connection: Connection,
+) -> None:
+    backend = Backend(connection)
+
+    def forgotten(bank: str, has_vocabulary: bool) -> float:
+        create(connection, bank, text_search_config="simple")
+        for word in ("a", "b"):
+            texts = [
+                " ".join(f"{word}{n}" for n in range(k, k + 500)) for k in range(0, 20_000, 500)
+            ]
+            ids = retain(connection, texts, bank=bank)
+            rows(connection, "select pgrecall.refresh_statistics(%s)", bank)
+            if word == "a":
+                rows(connection, "select pgrecall.snapshot_vocabulary(%s)", bank)
+        if not has_vocabulary:
+            connection.execute("delete from pgrecall_internal.vocabulary")
+        statement = "select pgrecall.forget(%s, %s)"
+        return backend.measured(lambda: rows(connection, statement, bank, ids))[0]
+
+    assert forgotten("b", True) < 4 * forgotten("c", False)
+
+
+def test_short_names_of_new_names_are_looked_for_in_n_log_n(connection: Connection) -> None:
+    create(connection)
+    backend = Backend(connection)
+    connection.execute("""
+        create function pg_temp.named(size integer) returns pgrecall_internal.fact_row[]
+        language sql return pgrecall_internal._read_facts(
+          (select jsonb_agg(jsonb_build_object(
+                    'text', n::text, 'entities', jsonb_build_array(format('Ana%s Silva%s', n, n))))
+           from generate_series(1, size) as n),
+          pgrecall_internal._bank('b'), '{world}')""")
+
+    def looked_for(n: int) -> float:
+        connection.execute("create temp table named as select pg_temp.named(%s) as facts", [n])
+        statement = """
+            select pgrecall_internal._store_short_names(
+              'b', n.facts, pgrecall_internal._unknown_names('b', n.facts))
+            from named as n"""
+        with connection.transaction(force_rollback=True):
+            seconds = backend.measured(lambda: rows(connection, statement))[0]
+        connection.execute("drop table named")
+        return seconds
+
+    few, many = looked_for(2_000), looked_for(FACTOR * 2_000)
+
+    assert many < MOST * max(few, SECONDS / MOST)
+
+
 def test_near_duplicates_are_found_in_n_log_n_without_a_vector_index(
     connection: Connection,
 ) -> None:

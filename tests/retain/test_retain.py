@@ -612,3 +612,69 @@ def test_what_is_called_for_each_fact_is_planned_once(bank: Connection) -> None:
     bank.execute("set local search_path = pgrecall_internal")
 
     assert rows(bank, planned_anew) == []
+
+
+def entered(bank: Connection, statement: str, *values: object) -> dict[str, int]:
+    """How often each function is called, a second time that a statement runs."""
+    calls = "select funcname, calls from pg_stat_xact_user_functions"
+    rows(bank, statement, *values)
+    bank.execute("set local track_functions = 'all'")
+    before = dict(rows(bank, calls))
+    rows(bank, statement, *values)
+    after = dict(rows(bank, calls))
+    return {name: n - before.get(name, 0) for name, n in after.items() if n > before.get(name, 0)}
+
+
+TEXTS = """to_jsonb(array(
+    select jsonb_build_object('text', format('fact %s', (random() * 1e9)::integer))
+    from   generate_series(1, 9)))"""
+
+
+def test_facts_without_names_and_links_enter_nothing_that_writes_those(bank: Connection) -> None:
+    found = entered(bank, f"select pgrecall.retain('b', {TEXTS})")
+
+    assert found["_store_memories"] == 1
+    assert {
+        *("_lock_names", "_store_short_names", "_store_entities", "_store_mentions"),
+        *("_store_relations", "_store_causal_links"),
+    }.isdisjoint(found)
+
+
+def test_facts_that_name_who_is_known_enter_nothing_that_writes_entities(bank: Connection) -> None:
+    fact = {"text": "Ana sails", "entities": [{"name": "Ana", "kind": "person"}, "Bo"]}
+    again = {**fact, "entities": [{"name": "Ana", "aliases": ["Captain"]}]}
+
+    found = entered(bank, "select pgrecall.retain('b', %s)", json.dumps(fact))
+    retain(bank, [again])
+
+    assert found["_store_mentions"] == 1
+    assert {"_store_short_names", "_store_entities"}.isdisjoint(found)
+    assert column(bank, "select alias from pgrecall.entity_alias order by 1") == [
+        *("ana", "bo", "captain"),
+    ]
+
+
+def test_facts_and_messages_are_weighed_together(bank: Connection) -> None:
+    for function in ("retain", "retain_messages"):
+        assert "_document_weights" not in entered(bank, f"select pgrecall.{function}('b', {TEXTS})")
+
+
+def test_the_ids_of_messages_are_looked_up_once(bank: Connection) -> None:
+    message = json.dumps([{"text": "hello"}])
+
+    found = entered(bank, "select pgrecall.retain_messages('b', %s)", message)
+
+    assert found["_message_ids"] == 1
+
+
+def test_what_is_written_and_forgotten_is_planned_once(bank: Connection) -> None:
+    planned_anew = """
+        select p.proname from pg_proc p
+        where  p.oid = any (array[
+                 'pgrecall.retain', 'pgrecall.retain_messages', 'pgrecall.forget',
+                 'pgrecall_internal._store_messages', 'pgrecall_internal._uncount_memories',
+                 'pgrecall_internal._counted_messages', 'pgrecall_internal._recount_lexemes',
+                 'pgrecall_internal._recount_mentions']::regproc[])
+          and  not 'plan_cache_mode=force_generic_plan' = any (p.proconfig)"""
+
+    assert rows(bank, planned_anew) == []
