@@ -14317,7 +14317,7 @@ comment on function pgrecall.message_context is
 -- (bank/recount.sql). Where a bank sets message_context_weight, the messages beside an erased one
 -- lose its words, too.
 create or replace function pgrecall_internal._forget_messages(
-  bank pgrecall.bank, message_ids bigint[], sessions text[])
+  bank pgrecall.bank, message_ids bigint[], sessions text[], is_guarded boolean default false)
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -14331,6 +14331,13 @@ declare
   counted    bigint;
   removed    bigint;
 begin
+  if not (is_guarded or pgrecall_internal._sees_commits()) then
+    begin
+      return pgrecall_internal._forget_messages(bank, message_ids, sessions, true);
+    exception when foreign_key_violation then
+      perform pgrecall_internal._check_snapshot(bank.bank_id);
+    end;
+  end if;
   select s.* into known
   from   pgrecall_internal.statistics s
   where  s.bank_id = bank.bank_id and s.kind = 'message';
@@ -14370,14 +14377,12 @@ begin
   perform pgrecall_internal._recount_documents(
     bank, 'message', -counted, before.total_length + after.total_length);
   return removed;
-exception when foreign_key_violation then
-  perform pgrecall_internal._check_snapshot(bank.bank_id);
-  raise;
 end;
 $$;
 comment on function pgrecall_internal._forget_messages is
 'Worker of forget_messages(): erases messages, and the given sessions that have none left, and '
-'takes both out of the statistics. The caller has locked the bank.';
+'takes both out of the statistics. The caller has locked the bank. Errors: 40001 a session has '
+'messages that a snapshot hides. is_guarded: the caller catches that.';
 
 create or replace function pgrecall.forget_messages(
   bank        text,
@@ -16611,12 +16616,45 @@ comment on function pgrecall.stored_embeddings is
 'index, kind, ordinal and model; none for new facts. Reads only. Errors: RC001, RC003 naming fact '
 'and field, RC008 fact type: as retain(), but for links and vectors.';
 
-create or replace function pgrecall.forget(bank text, memory_ids bigint[])
+create or replace function pgrecall_internal._deleted_memories(
+  bank text, memory_ids bigint[], is_guarded boolean default false)
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
 -- Cached plans of the cascades must use an index, also those made while a table was small; those of
 -- the partitions of embeddings would be made anew for each memory.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  removed bigint;
+begin
+  if not (is_guarded or pgrecall_internal._sees_commits()) then
+    begin
+      return pgrecall_internal._deleted_memories(bank, memory_ids, true);
+    exception when foreign_key_violation then
+      perform pgrecall_internal._check_snapshot(bank);
+    end;
+  end if;
+  with gone as (
+    delete from pgrecall.memory m
+    where  m.bank_id = _deleted_memories.bank
+      and  m.memory_id = any (_deleted_memories.memory_ids)
+    returning 1
+  )
+  select count(*) into removed from gone;
+  return removed;
+end;
+$$;
+comment on function pgrecall_internal._deleted_memories is
+'Deletes memories for forget(), and returns how many there were. Errors: 40001 another memory that '
+'a snapshot hides names one of them. is_guarded: the caller catches that.';
+
+create or replace function pgrecall.forget(bank text, memory_ids bigint[])
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -16635,17 +16673,7 @@ begin
   update pgrecall.memory m
   set    superseded_by = null
   where  m.bank_id = forget.bank and m.superseded_by = any (forget.memory_ids);
-  begin
-    with gone as (
-      delete from pgrecall.memory m
-      where  m.bank_id = forget.bank and m.memory_id = any (forget.memory_ids)
-      returning 1
-    )
-    select count(*) into removed from gone;
-  exception when foreign_key_violation then
-    perform pgrecall_internal._check_snapshot(bank);
-    raise;
-  end;
+  removed := pgrecall_internal._deleted_memories(bank, memory_ids);
   -- An entity without mentions is deleted. Looked up one by one: joined, a table analysed while it
   -- was empty is read whole for each.
   delete from pgrecall.entity e
@@ -22495,7 +22523,8 @@ comment on function pgrecall.supersede is
 'unsupersede() undoes it. Errors: RC001, RC010 unknown memory, RC015 the source of superseded_by '
 'is trusted less, or that of the memory is in quarantine, 22023.';
 
-create or replace function pgrecall_internal._restore(bank text, memory_ids bigint[])
+create or replace function pgrecall_internal._restore(
+  bank text, memory_ids bigint[], is_guarded boolean default false)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -22507,6 +22536,14 @@ declare
   ids       bigint[];
   ends      timestamptz[];
 begin
+  if not (is_guarded or pgrecall_internal._sees_commits()) then
+    begin
+      perform pgrecall_internal._restore(bank, memory_ids, true);
+    exception when unique_violation then
+      perform pgrecall_internal._check_snapshot(bank);
+    end;
+    return;
+  end if;
   -- The memory that consolidate() kept was not ended: it keeps an expiry that was given since.
   select array_agg(m.memory_id),
          array_agg(case when pgrecall_internal._ended_by(m.memory_id, m.corrections) is null
@@ -22549,14 +22586,11 @@ begin
          corrections   = nullif(m.corrections - -1, '[]')
   from   unnest(ids, ends) as c(memory_id, valid_to)
   where  m.bank_id = _restore.bank and m.memory_id = c.memory_id;
-exception when unique_violation then
-  perform pgrecall_internal._check_snapshot(bank);
-  raise;
 end;
 $$;
 comment on function pgrecall_internal._restore is
 'Reverts the last correction of each of these memories. Errors: 22023 another memory that holds '
-'has the same content.';
+'has the same content, 40001 that a snapshot hides. is_guarded: the caller catches that.';
 
 create or replace function pgrecall.unsupersede(bank text, memory_id bigint)
 returns setof pgrecall.corrected

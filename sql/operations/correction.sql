@@ -321,7 +321,8 @@ comment on function pgrecall.supersede is
 'unsupersede() undoes it. Errors: RC001, RC010 unknown memory, RC015 the source of superseded_by '
 'is trusted less, or that of the memory is in quarantine, 22023.';
 
-create or replace function pgrecall_internal._restore(bank text, memory_ids bigint[])
+create or replace function pgrecall_internal._restore(
+  bank text, memory_ids bigint[], is_guarded boolean default false)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -333,6 +334,14 @@ declare
   ids       bigint[];
   ends      timestamptz[];
 begin
+  if not (is_guarded or pgrecall_internal._sees_commits()) then
+    begin
+      perform pgrecall_internal._restore(bank, memory_ids, true);
+    exception when unique_violation then
+      perform pgrecall_internal._check_snapshot(bank);
+    end;
+    return;
+  end if;
   -- The memory that consolidate() kept was not ended: it keeps an expiry that was given since.
   select array_agg(m.memory_id),
          array_agg(case when pgrecall_internal._ended_by(m.memory_id, m.corrections) is null
@@ -375,14 +384,11 @@ begin
          corrections   = nullif(m.corrections - -1, '[]')
   from   unnest(ids, ends) as c(memory_id, valid_to)
   where  m.bank_id = _restore.bank and m.memory_id = c.memory_id;
-exception when unique_violation then
-  perform pgrecall_internal._check_snapshot(bank);
-  raise;
 end;
 $$;
 comment on function pgrecall_internal._restore is
 'Reverts the last correction of each of these memories. Errors: 22023 another memory that holds '
-'has the same content.';
+'has the same content, 40001 that a snapshot hides. is_guarded: the caller catches that.';
 
 create or replace function pgrecall.unsupersede(bank text, memory_id bigint)
 returns setof pgrecall.corrected

@@ -4,7 +4,7 @@
 -- (bank/recount.sql). Where a bank sets message_context_weight, the messages beside an erased one
 -- lose its words, too.
 create or replace function pgrecall_internal._forget_messages(
-  bank pgrecall.bank, message_ids bigint[], sessions text[])
+  bank pgrecall.bank, message_ids bigint[], sessions text[], is_guarded boolean default false)
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
@@ -18,6 +18,13 @@ declare
   counted    bigint;
   removed    bigint;
 begin
+  if not (is_guarded or pgrecall_internal._sees_commits()) then
+    begin
+      return pgrecall_internal._forget_messages(bank, message_ids, sessions, true);
+    exception when foreign_key_violation then
+      perform pgrecall_internal._check_snapshot(bank.bank_id);
+    end;
+  end if;
   select s.* into known
   from   pgrecall_internal.statistics s
   where  s.bank_id = bank.bank_id and s.kind = 'message';
@@ -57,14 +64,12 @@ begin
   perform pgrecall_internal._recount_documents(
     bank, 'message', -counted, before.total_length + after.total_length);
   return removed;
-exception when foreign_key_violation then
-  perform pgrecall_internal._check_snapshot(bank.bank_id);
-  raise;
 end;
 $$;
 comment on function pgrecall_internal._forget_messages is
 'Worker of forget_messages(): erases messages, and the given sessions that have none left, and '
-'takes both out of the statistics. The caller has locked the bank.';
+'takes both out of the statistics. The caller has locked the bank. Errors: 40001 a session has '
+'messages that a snapshot hides. is_guarded: the caller catches that.';
 
 create or replace function pgrecall.forget_messages(
   bank        text,

@@ -643,12 +643,45 @@ comment on function pgrecall.stored_embeddings is
 'index, kind, ordinal and model; none for new facts. Reads only. Errors: RC001, RC003 naming fact '
 'and field, RC008 fact type: as retain(), but for links and vectors.';
 
-create or replace function pgrecall.forget(bank text, memory_ids bigint[])
+create or replace function pgrecall_internal._deleted_memories(
+  bank text, memory_ids bigint[], is_guarded boolean default false)
 returns bigint
 language plpgsql volatile parallel unsafe
 set search_path from current
 -- Cached plans of the cascades must use an index, also those made while a table was small; those of
 -- the partitions of embeddings would be made anew for each memory.
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  removed bigint;
+begin
+  if not (is_guarded or pgrecall_internal._sees_commits()) then
+    begin
+      return pgrecall_internal._deleted_memories(bank, memory_ids, true);
+    exception when foreign_key_violation then
+      perform pgrecall_internal._check_snapshot(bank);
+    end;
+  end if;
+  with gone as (
+    delete from pgrecall.memory m
+    where  m.bank_id = _deleted_memories.bank
+      and  m.memory_id = any (_deleted_memories.memory_ids)
+    returning 1
+  )
+  select count(*) into removed from gone;
+  return removed;
+end;
+$$;
+comment on function pgrecall_internal._deleted_memories is
+'Deletes memories for forget(), and returns how many there were. Errors: 40001 another memory that '
+'a snapshot hides names one of them. is_guarded: the caller catches that.';
+
+create or replace function pgrecall.forget(bank text, memory_ids bigint[])
+returns bigint
+language plpgsql volatile parallel unsafe
+set search_path from current
+-- Cached plans must use an index, also those made while a table was small.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -667,17 +700,7 @@ begin
   update pgrecall.memory m
   set    superseded_by = null
   where  m.bank_id = forget.bank and m.superseded_by = any (forget.memory_ids);
-  begin
-    with gone as (
-      delete from pgrecall.memory m
-      where  m.bank_id = forget.bank and m.memory_id = any (forget.memory_ids)
-      returning 1
-    )
-    select count(*) into removed from gone;
-  exception when foreign_key_violation then
-    perform pgrecall_internal._check_snapshot(bank);
-    raise;
-  end;
+  removed := pgrecall_internal._deleted_memories(bank, memory_ids);
   -- An entity without mentions is deleted. Looked up one by one: joined, a table analysed while it
   -- was empty is read whole for each.
   delete from pgrecall.entity e
