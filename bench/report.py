@@ -2,7 +2,7 @@
 
 A report.md is the prose; figures stand in it as ``{FILE: NAME FORMAT}``:
 
-* ``{floor: scale.1m_over_10k .2f}`` is that figure of results/floor.json.
+* ``{floor: floor.400.ratio .1f}`` is that figure of results/floor.json.
 * ``{quality-locomo_dev: locomo_dev.fused.(ndcg10,recall10) .3f}`` are two, for cells of a table.
 * ``{at: floor}`` says of which commit they are, and where on another machine than ``{at: usual}``.
 * ``{table: speed}`` is that table of peers/tables.py, of results/peers.json; ``{table: tuned}`` the
