@@ -280,11 +280,18 @@ begin
     foreach alias in array aliases loop
       rest := replace(rest, ' ' || replace(alias, ' ', '  ') || ' ', ' ');
     end loop;
-    -- Capitals of stop words tell nothing, nor do those of the names just found.
+    -- Capitals of stop words tell nothing, nor do those of the names just found. But "Did Will" is
+    -- Will; and no sign between words stays, or else "Ana/Silva" would be a file.
     if (case when query in (lower(query), upper(query)) then query ~ '\m[[:alpha:]]{2,}\M'
              else tsvector_to_array(to_tsvector(config, rest))
                   && tsvector_to_array(to_tsvector(config, regexp_replace(
-                       query, '\m[^[:upper:]][[:alnum:]]*', '', 'g'))) end)
+                       query, '\m[^[:upper:]][[:alnum:]]*|[^[:alnum:]]+', ' ', 'g')))
+                  or exists (
+                    select
+                    from   regexp_matches(
+                             query, '\m[[:upper:]][[:alnum:]]* ([[:upper:]][[:alnum:]]*)', 'g')
+                             as m(second)
+                    where  strpos(rest, ' ' || lower(m.second[1]) || ' ') > 0) end)
     then
       parts := array(
         select p from pgrecall_internal._name_parts(_query_names.bank, _query_names.query) as p);

@@ -241,6 +241,24 @@ def test_a_part_of_several_names_means_who_occurs_with_the_others(connection: Co
     }
 
 
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("Did Will call?", "Will Smith"),
+        ("Was it so? Does Don know?", "Don Draper"),
+        ("The meeting of Bob/Silva", "Ana Silva"),
+        ("Is it a/Silva b?", "Ana Silva"),
+    ],
+)
+def test_a_part_of_a_name_is_found_beside_stop_words_and_signs(
+    connection: Connection, query: str, name: str
+) -> None:
+    create(connection)
+    retain(connection, [about("a", "Will Smith", "Don Draper", "Ana Silva")])
+
+    assert named(connection, query) == {name: 1}
+
+
 def test_parts_of_names_are_found_by_indexes(connection: Connection) -> None:
     create(connection)
     letters = "bcdfghjklmnp"
