@@ -247,6 +247,7 @@ declare
   rest    text;  -- the words without these
   firsts  integer[];
   parts   pgrecall_internal.named_entity[] := '{}';
+  has_parts   boolean;  -- whether there may be any
   is_genitive boolean := query ~ 's [[:upper:]]';
   has_accents boolean := exists (
     select from pgrecall.entity_alias a
@@ -282,17 +283,19 @@ begin
     end loop;
     -- Capitals of stop words tell nothing, nor do those of the names just found. But "Did Will" is
     -- Will; and no sign between words stays, or else "Ana/Silva" would be a file.
-    if (case when query in (lower(query), upper(query)) then query ~ '\m[[:alpha:]]{2,}\M'
-             else tsvector_to_array(to_tsvector(config, rest))
-                  && tsvector_to_array(to_tsvector(config, regexp_replace(
-                       query, '\m[^[:upper:]][[:alnum:]]*|[^[:alnum:]]+', ' ', 'g')))
-                  or exists (
-                    select
-                    from   regexp_matches(
-                             query, '\m[[:upper:]][[:alnum:]]* ([[:upper:]][[:alnum:]]*)', 'g')
-                             as m(second)
-                    where  strpos(rest, ' ' || lower(m.second[1]) || ' ') > 0) end)
-    then
+    has_parts := case
+      when query in (lower(query), upper(query)) then query ~ '\m[[:alpha:]]{2,}\M'
+      else tsvector_to_array(to_tsvector(config, rest))
+           && tsvector_to_array(to_tsvector(config, regexp_replace(
+                query, '\m[^[:upper:]][[:alnum:]]*|[^[:alnum:]]+', ' ', 'g'))) end;
+    if not has_parts and query ~ '\m[[:upper:]][[:alnum:]]* [[:upper:]]' then
+      has_parts := exists (
+        select
+        from   regexp_matches(
+                 query, '\m[[:upper:]][[:alnum:]]* ([[:upper:]][[:alnum:]]*)', 'g') as m(second)
+        where  strpos(rest, ' ' || lower(m.second[1]) || ' ') > 0);
+    end if;
+    if has_parts then
       parts := array(
         select p from pgrecall_internal._name_parts(_query_names.bank, _query_names.query) as p);
       aliases := aliases || array(select p.matched from unnest(parts) as p);

@@ -527,7 +527,7 @@ begin
     end if;
     perform pgrecall_internal._store_mentions(
       locked, fact_rows, memory_ids,
-      array(select distinct u from unnest(memory_ids) as u where u <> all (new_ids)));
+      array(select u from unnest(memory_ids) as u except select unnest(new_ids)));
   end if;
   if is_related then
     perform pgrecall_internal._store_relations(bank, fact_rows, memory_ids);
