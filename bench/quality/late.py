@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from statistics import fmean, median
 
@@ -41,6 +42,7 @@ Asked = tuple[str, str, datetime | None, frozenset[str]]
 """A bank, a question, the time at which it is asked, and the ids of its answers."""
 TOP_K = 20
 SMOKE = 12
+SMOKE_SETS = ("locomo_context", "worlds_dev")
 
 
 def of_conversations(
@@ -171,18 +173,19 @@ def stored(dsn: str) -> harness.Figures:
 
 def main() -> None:
     parser = harness.arguments(__doc__, "")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--sets", nargs="+", choices=SETS)
     parser.add_argument("--reranker", default="late-interaction", help="or cross-encoder")
     options = parser.parse_args()
     embedder = conversations.caching_embedder()
     figures: harness.Figures = {}
-    for name in options.sets:
+    for name in options.sets or (SMOKE_SETS if options.smoke else SETS):
         with (
             harness.database() as dsn,
             Recall.connect(dsn, embedder=embedder, reranker=options.reranker) as recall,
         ):
-            asked = list(SETS[name](recall, options.data))
-            found = measure(recall, name, asked[:SMOKE] if options.smoke else asked) | stored(dsn)
+            questions = SETS[name](recall, options.data)
+            asked = list(islice(questions, SMOKE if options.smoke else None))
+            found = measure(recall, name, asked) | stored(dsn)
         named = {f"late.{name}.{what}": value for what, value in found.items()}
         harness.show(named)
         figures |= named
