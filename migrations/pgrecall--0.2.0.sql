@@ -13714,11 +13714,14 @@ language plpgsql volatile parallel unsafe
 set search_path from current
 as $$
 declare
-  counted   pgrecall.mention[] := pgrecall_internal._mentions_of(bank.bank_id, known);
+  counted   pgrecall.mention[];
   names     pgrecall_internal.fact_mention[];
   has_kind  boolean;
   watermark bigint;
 begin
+  if known <> '{}' then
+    counted := pgrecall_internal._mentions_of(bank.bank_id, known);
+  end if;
   names := pgrecall_internal._store_certain_mentions(bank.bank_id, facts, memory_ids);
   -- Names with a kind first: some become entities that are candidates for names without a kind.
   foreach has_kind in array case when names = '{}' then '{}' else array[true, false] end loop
@@ -13731,7 +13734,9 @@ begin
   end loop;
   -- A fact that is known may mention more than when it was counted. Who counts it meanwhile does
   -- not see that: it is waited for, and the next one counts once this transaction has ended.
-  if cardinality(pgrecall_internal._mentions_of(bank.bank_id, known)) > cardinality(counted) then
+  if counted is not null
+     and cardinality(pgrecall_internal._mentions_of(bank.bank_id, known)) > cardinality(counted)
+  then
     perform pg_advisory_xact_lock_shared(pgrecall_internal._lock_key(bank, 1));
     -- With an old snapshot this fails (40001) where others have counted since.
     select s.watermark into watermark

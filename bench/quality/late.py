@@ -7,7 +7,7 @@
 Every set is asked fused and reranked, with the defaults of a recall: LoCoMo with and without
 neighbouring turns as context, and as sentences that rules find, BEAM and XQuAD in English without,
 FiQA, MuSiQue (text alone) and the worlds `dev` and `third`. The head was not trained on any of
-them.
+them. --smoke asks twelve questions of each of two sets.
 
 late.<set>.<measure>, of ten hits:
 
